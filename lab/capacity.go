@@ -1,0 +1,71 @@
+package lab
+
+// Hold asks a host to hold connections. It is absolute: a later call with more Connections opens the difference;
+// 0 closes all and ends the holders.
+type Hold struct {
+	Kind        HoldKind   `json:"kind"`
+	Address     string     `json:"address"` // host:port
+	URL         string     `json:"url"`     // path
+	Connections int        `json:"connections"`
+	Processes   int        `json:"processes"`
+	Sources     []string   `json:"sources,omitempty"` // source addresses; default the route's own
+	Campaign    CampaignID `json:"campaign,omitempty"`
+}
+
+// Held is what became of a Hold.
+type Held struct {
+	Open     int     `json:"open"`
+	Failed   int     `json:"failed"`
+	Error    string  `json:"error,omitempty"` // the first failure
+	TookS    float64 `json:"took_s"`
+	RSSBytes int64   `json:"rss_bytes"` // of the holders
+}
+
+// CapacityLevel is the settled memory at one level of one ramp. Parts are totals in bytes, not per connection:
+// "server" (PSS of all server processes), "socket memory", and the named slab caches.
+type CapacityLevel struct {
+	Kind        HoldKind         `json:"kind"`
+	Ramp        int              `json:"ramp"` // from 1
+	Asked       int              `json:"asked"`
+	Connections int              `json:"connections"` // established, as the server counts them
+	Parts       map[string]int64 `json:"parts_bytes"`
+	SettledS    float64          `json:"settled_s"` // time until PSS and slab changed < 0.5 % over 2 s
+	Unsettled   bool             `json:"unsettled,omitempty"`
+	Problem     string           `json:"problem,omitempty"` // why the level cannot be used
+}
+
+// CapacityFit is bytes per connection of one part: one slope per ramp, interval by t over ramps.
+type CapacityFit struct {
+	Kind               HoldKind  `json:"kind"`
+	Part               string    `json:"part"`                        // a named part, "kernel" (sum of kernel parts) or "total"
+	Slopes             []float64 `json:"slopes_bytes_per_connection"` // one per ramp
+	BytesPerConnection float64   `json:"bytes_per_connection"`
+	Low                float64   `json:"low_bytes_per_connection"`
+	High               float64   `json:"high_bytes_per_connection"`
+	InterceptBytes     float64   `json:"intercept_bytes"`
+	NotLinear          bool      `json:"not_linear,omitempty"`
+	Divided            bool      `json:"divided_by_two,omitempty"` // kernel memory of a shared kernel, split between the ends by assumption
+}
+
+// CapacityProjection is how many connections fit in one memory size.
+type CapacityProjection struct {
+	Kind          HoldKind      `json:"kind"`
+	SizeBytes     int64         `json:"size_bytes"`
+	ReserveBytes  int64         `json:"reserve_bytes"`
+	Connections   int64         `json:"connections"`
+	Low           int64         `json:"low_connections"`
+	High          int64         `json:"high_connections"`
+	Users         map[int]int64 `json:"users"` // connections per user → users
+	FirstLimit    string        `json:"first_limit"`
+	AtFirstLimit  int64         `json:"at_first_limit_connections"`
+	Extrapolation bool          `json:"extrapolation"` // beyond 4 × the tested range
+}
+
+// CapacityResult is everything the capacity part concludes.
+type CapacityResult struct {
+	Levels      []CapacityLevel      `json:"levels"`
+	Fits        []CapacityFit        `json:"fits"`
+	Projections []CapacityProjection `json:"projections"`
+	Notes       []string             `json:"notes,omitempty"`
+	Problem     string               `json:"problem,omitempty"` // why nothing can be concluded
+}

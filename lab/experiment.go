@@ -1,0 +1,202 @@
+package lab
+
+// Experiment is the decoded, validated experiment file with every default filled in.
+type Experiment struct {
+	Name     string            `json:"name"`
+	Title    string            `json:"title,omitempty"`
+	Source   string            `json:"source,omitempty"` // where the study was published, free text
+	Hosts    []Host            `json:"hosts"`            // in the order of the file
+	Builds   map[string]Recipe `json:"builds"`
+	Server   ServerSpec        `json:"server"`
+	Ladder   Ladder            `json:"ladder"`
+	Steps    []Step            `json:"steps"` // the first step is the baseline: its settings hold in every state
+	Load     []LoadSpec        `json:"load"`
+	Repeat   Repeat            `json:"repeat"`
+	Order    Order             `json:"order"`
+	Cannot   Cannot            `json:"cannot"` // what to do with a knob that a host cannot have
+	Claims   []Claim           `json:"claims,omitempty"`
+	Publish  Published         `json:"published"`
+	Capacity *CapacitySpec     `json:"capacity,omitempty"`
+
+	File  string              `json:"file"`  // path it was read from, "" when not from a file
+	Text  string              `json:"text"`  // the file, byte for byte
+	Hash  string              `json:"hash"`  // SHA-256 of Text, hex
+	Where map[string]Position `json:"where"` // path such as "steps[2].sysctl.net.core.somaxconn" → position in Text
+}
+
+// Position is a place in the experiment file; lines and columns count from 1.
+type Position struct {
+	Line   int `json:"line"`
+	Column int `json:"column"`
+}
+
+// Role is what a host does in an experiment.
+type Role string
+
+// The roles.
+const (
+	RoleTarget Role = "target" // the system under test
+	RoleLoad   Role = "load"   // a load generator
+)
+
+// Host is a machine of the experiment. Exactly one of Local and Address is set.
+type Host struct {
+	Name    HostName `json:"name"`
+	Local   bool     `json:"local,omitempty"`   // this machine
+	Address string   `json:"address,omitempty"` // host name or IP address for SSH, and for load when Link is empty
+	Port    int      `json:"port,omitempty"`    // of SSH
+	User    string   `json:"user,omitempty"`
+	Sudo    bool     `json:"sudo,omitempty"`
+	Key     string   `json:"key,omitempty"`
+	Jump    string   `json:"jump,omitempty"`
+	Roles   []Role   `json:"roles"`
+}
+
+// Has reports whether the host has the role.
+func (h Host) Has(r Role) bool {
+	for _, have := range h.Roles {
+		if have == r {
+			return true
+		}
+	}
+	return false
+}
+
+// LoadAddress is where load generators reach the host: its address, 127.0.0.1 for this machine.
+func (h Host) LoadAddress() string {
+	if h.Local {
+		return "127.0.0.1"
+	}
+	return h.Address
+}
+
+// ServerSpec is the `server:` section: what every state serves unless a step changes it.
+type ServerSpec struct {
+	Build      string            `json:"build"` // key of Experiment.Builds
+	Port       int               `json:"port"`
+	StatusPort int               `json:"status_port"`          // stub_status listener, default Port+1
+	Site       string            `json:"site"`                 // empty-gif, hello, echo, sleep, file
+	BodyBytes  int64             `json:"body_bytes,omitempty"` // of site file
+	SleepS     float64           `json:"sleep_s,omitempty"`    // of site sleep
+	CPUs       string            `json:"cpus,omitempty"`       // "0-3", "auto" (half of the cores when load shares the host), "" not pinned
+	Nofile     int               `json:"nofile,omitempty"`     // open-file limit of the server, 0 = the host's own
+	Nginx      map[string]string `json:"nginx,omitempty"`      // directive with context ("events.worker_connections") → value
+}
+
+// LadderKind is the way steps become states.
+type LadderKind string
+
+// The ladders.
+const (
+	Cumulative  LadderKind = "cumulative"    // state k has the steps 0…k and is compared with state k−1
+	Isolated    LadderKind = "isolated"      // state k has step 0 and step k and is compared with the baseline
+	LeaveOneOut LadderKind = "leave-one-out" // the full state is compared with the full state less one step
+	Listed      LadderKind = "listed"        // each list of step names is a state, compared with the baseline
+)
+
+// Ladder turns steps into states.
+type Ladder struct {
+	Kind  LadderKind `json:"kind"`
+	Lists [][]string `json:"lists,omitempty"` // of Listed: step names
+}
+
+// Step is a named, explained set of knob values.
+type Step struct {
+	Name       string            `json:"name"`
+	Why        string            `json:"why,omitempty"`
+	On         []Role            `json:"on,omitempty"` // where host knobs are set; default target
+	Nginx      map[string]string `json:"nginx,omitempty"`
+	Sysctl     map[string]string `json:"sysctl,omitempty"`
+	Nofile     int               `json:"nofile,omitempty"`
+	Build      string            `json:"build,omitempty"`
+	BestEffort bool              `json:"best_effort,omitempty"`
+	Cannot     Cannot            `json:"cannot,omitempty"` // overrides the experiment's
+}
+
+// Cannot is the policy for a knob that a host cannot have (removed, needs root, not in this kernel or build).
+type Cannot string
+
+// The policies.
+const (
+	CannotFail Cannot = "fail" // refuse the plan (default)
+	CannotSkip Cannot = "skip" // leave the knob out and say so; a state that loses all its knobs is dropped
+)
+
+// Order is the order of cells within a campaign.
+type Order string
+
+// The orders.
+const (
+	Interleaved Order = "interleaved" // split plot, Williams rows
+	Blocked     Order = "blocked"     // all rounds of a state together; verdicts are confounded with time
+)
+
+// LoadSpec is one entry of `load:`; its lists are axes that expand into load points.
+type LoadSpec struct {
+	Tool         string   `json:"tool"`
+	URL          string   `json:"url"` // path, begins with "/"
+	KeepAlive    []bool   `json:"keepalive"`
+	Connections  []int    `json:"connections"`
+	Duration     Duration `json:"duration_s"`
+	Requests     int      `json:"requests,omitempty"` // fixed count in all; 0 = timed by Duration
+	WarmupFirst  Duration `json:"warmup_first_s"`     // before the first load point of a state and round
+	Warmup       Duration `json:"warmup_s"`           // before each further load point
+	Hosts        []int    `json:"hosts"`              // numbers of load hosts; empty = all
+	Processes    int      `json:"processes"`          // per load host
+	Threads      int      `json:"threads,omitempty"`  // of wrk per process; 0 = as METHOD §8
+	Pin          bool     `json:"pin"`                // pin to the cores that the server does not use
+	CPUs         string   `json:"cpus,omitempty"`     // pin to these instead
+	ExpectErrors bool     `json:"expect_errors,omitempty"`
+	Headline     bool     `json:"headline,omitempty"` // only these enter the one figure per step, when any is set
+}
+
+// Repeat says how often, and when to stop.
+type Repeat struct {
+	Min       int      `json:"min"`
+	Max       int      `json:"max"`
+	Precision float64  `json:"precision"` // h: half-width of the interval as a ratio, 0.02 = 2 %
+	Effect    float64  `json:"effect"`    // δ: smallest effect that matters, as a ratio
+	Budget    Duration `json:"budget_s"`  // 0 = none
+	CoolDown  Duration `json:"cool_down_s"`
+	Control   bool     `json:"control"`
+	Why       string   `json:"why,omitempty"`
+}
+
+// Claim is a statement to test, ours or a published one: Metric of State over that of Over.
+type Claim struct {
+	Name      string   `json:"name"`
+	Of        Metric   `json:"of"`
+	State     string   `json:"state"`
+	Over      string   `json:"over"`
+	AtLeast   *float64 `json:"at_least,omitempty"`  // ratio bound: holds when the lower end reaches it
+	AtMost    *float64 `json:"at_most,omitempty"`   // ratio bound: holds when the upper end stays below it
+	Published *float64 `json:"published,omitempty"` // ratio q that a publication gives
+}
+
+// Published is what a publication says of the conditions and figures of its study.
+type Published struct {
+	Conditions map[string]string  `json:"conditions,omitempty"`
+	Figures    map[string]float64 `json:"figures,omitempty"`
+}
+
+// HoldKind is what held connections are doing.
+type HoldKind string
+
+// The kinds of held connections.
+const (
+	HoldIdle   HoldKind = "idle"   // keep-alive, one request done
+	HoldActive HoldKind = "active" // a request in progress (echo_sleep)
+)
+
+// CapacitySpec is the `capacity:` section.
+type CapacitySpec struct {
+	Connections        []int             `json:"connections"` // ascending, the first is 0
+	Kinds              []HoldKind        `json:"kinds"`
+	Ramps              int               `json:"ramps"`
+	Holders            int               `json:"holders"` // processes that hold; 0 = as the limits ask
+	SizesBytes         []int64           `json:"sizes_bytes"`
+	ReserveBytes       int64             `json:"reserve_bytes"`
+	ConnectionsPerUser []int             `json:"connections_per_user"`
+	Nginx              map[string]string `json:"nginx,omitempty"` // over the last state's directives
+	State              string            `json:"state,omitempty"` // default the last state
+}

@@ -1,0 +1,52 @@
+package lab
+
+// Facts are what is known of one host, read once per campaign.
+type Facts struct {
+	Host           HostName          `json:"host"`
+	Hostname       string            `json:"hostname"`
+	CPUModel       string            `json:"cpu_model"`
+	Cores          int               `json:"cores"`
+	CPUs           []int             `json:"cpus"` // numbers of the CPUs the agent may use, ascending
+	NUMANodes      int               `json:"numa_nodes"`
+	Governor       string            `json:"governor,omitempty"` // cpufreq; absent on guests
+	MemoryBytes    int64             `json:"memory_bytes"`
+	AvailableBytes int64             `json:"available_bytes"`
+	Kernel         string            `json:"kernel"` // uname release
+	BootID         string            `json:"boot_id"`
+	Distribution   string            `json:"distribution"` // os-release ID and VERSION_ID, "debian 12"
+	Architecture   string            `json:"architecture"` // as Go names it: amd64, arm64
+	Virtualisation string            `json:"virtualisation,omitempty"`
+	Cgroup         int               `json:"cgroup"` // 1 or 2
+	NICs           []NIC             `json:"nics,omitempty"`
+	NofileSoft     int               `json:"nofile_soft"`
+	NofileHard     int               `json:"nofile_hard"`
+	NrOpen         int               `json:"nr_open"`
+	Root           bool              `json:"root"`            // the agent runs as root
+	CanInstall     bool              `json:"can_install"`     // root, or sudo -n works, and a known package manager
+	RaiseNofile    bool              `json:"raise_nofile"`    // CAP_SYS_RESOURCE: the hard limit may be raised
+	Sysctls        map[string]string `json:"sysctls"`         // everything readable under /proc/sys, dotted names
+	SysctlWritable map[string]bool   `json:"sysctl_writable"` // of the names the experiment uses: may the agent write it
+	Commands       map[string]string `json:"commands"`        // tools asked for → absolute path; absent when missing
+	Packages       map[string]string `json:"packages"`        // packages asked for → installed version; absent when missing
+	PortsInUse     []int             `json:"ports_in_use"`    // listening TCP ports
+	ToolVersions   map[string]string `json:"tool_versions"`   // tool → what it says of itself
+	Compiler       string            `json:"compiler"`        // first line of cc --version; "" when none
+	LogBytesFree   int64             `json:"disk_free_bytes"` // where builds and logs go
+	Agent          string            `json:"agent"`           // version hash of the agent
+	StateDir       string            `json:"state_dir"`       // where the agent keeps journal and builds
+}
+
+// NIC is a network interface.
+type NIC struct {
+	Name       string `json:"name"`
+	SpeedMbitS int    `json:"speed_mbit_per_s,omitempty"` // 0 when unknown
+	Queues     int    `json:"queues,omitempty"`
+	MTUBytes   int    `json:"mtu_bytes"`
+}
+
+// FactsQuery is what Facts shall look up besides the fixed part.
+type FactsQuery struct {
+	Sysctls  []string `json:"sysctls,omitempty"`
+	Commands []string `json:"commands,omitempty"`
+	Packages []string `json:"packages,omitempty"`
+}

@@ -1,0 +1,108 @@
+package lab
+
+// Watch says what to sample.
+type Watch struct {
+	Once       bool     `json:"once"`       // one sample at once, then end
+	Start      Instant  `json:"start_ns"`   // first sample at this instant …
+	Interval   Duration `json:"interval_s"` // … then one each interval …
+	Count      int      `json:"count"`      // … this many in all; 0 = until cancelled
+	Server     bool     `json:"server"`     // with the server's processes, its listeners and stub_status
+	StatusPort int      `json:"status_port,omitempty"`
+	Ports      []int    `json:"ports,omitempty"` // listening sockets to read
+	Load       bool     `json:"load"`            // with the armed load processes
+	Slabs      bool     `json:"slabs,omitempty"` // with the named slab caches (root)
+}
+
+// Sample is one reading of the monitors at one moment on one host. Counters are cumulative, as the kernel gives them.
+type Sample struct {
+	Host          HostName          `json:"host"`
+	At            Instant           `json:"at_ns"`
+	TookS         float64           `json:"took_s"`
+	WallNS        int64             `json:"wall_ns"` // CLOCK_REALTIME at At
+	CPUs          []CPUTimes        `json:"cpus"`
+	Processes     []ProcessSample   `json:"processes,omitempty"`
+	TCP           map[string]uint64 `json:"tcp,omitempty"`     // selected /proc/net/netstat and snmp counters by kernel name: ListenOverflows, TCPSynRetrans, ActiveOpens …
+	Sockets       map[string]int64  `json:"sockets,omitempty"` // sockstat: tcp_inuse, tcp_orphan, tcp_tw, tcp_alloc, tcp_mem_pages
+	Listeners     []Listener        `json:"listeners,omitempty"`
+	Status        *ServerStatus     `json:"status,omitempty"` // absent: the poll was not answered within its time-out
+	Memory        MemorySample      `json:"memory"`
+	Slabs         map[string]int64  `json:"slab_bytes,omitempty"` // named cache → active objects × size
+	ErrorLog      []string          `json:"error_log,omitempty"`  // new lines of the server's error log since the sample before, at most 20
+	BootID        string            `json:"boot_id,omitempty"`
+	AgentCPUS     float64           `json:"agent_cpu_s"` // of the agent itself
+	AgentRSSBytes int64             `json:"agent_rss_bytes"`
+	Conntrack     *Conntrack        `json:"conntrack,omitempty"`
+	SwapPages     uint64            `json:"swap_pages"` // pswpin + pswpout
+}
+
+// CPUTimes are the cumulative seconds of one CPU by kind (/proc/stat).
+type CPUTimes struct {
+	CPU      int     `json:"cpu"`
+	UserS    float64 `json:"user_s"` // with nice
+	SystemS  float64 `json:"system_s"`
+	IdleS    float64 `json:"idle_s"` // with iowait
+	IRQS     float64 `json:"irq_s"`
+	SoftIRQS float64 `json:"softirq_s"`
+	StealS   float64 `json:"steal_s"`
+}
+
+// BusyS is the cumulative busy time: everything but idle and steal.
+func (c CPUTimes) BusyS() float64 { return c.UserS + c.SystemS + c.IRQS + c.SoftIRQS }
+
+// ProcessRole is the part a sampled process plays.
+type ProcessRole string
+
+// The roles of sampled processes.
+const (
+	ServerMaster ProcessRole = "master"
+	ServerWorker ProcessRole = "worker"
+	LoadProcess  ProcessRole = "load"
+)
+
+// ProcessSample is one process at one moment; CPU from schedstat in ns, given in seconds.
+type ProcessSample struct {
+	PID      int             `json:"pid"`
+	Role     ProcessRole     `json:"role"`
+	Name     string          `json:"name,omitempty"`
+	CPUS     float64         `json:"cpu_s"`                   // all threads
+	Threads  map[int]float64 `json:"threads_cpu_s,omitempty"` // of load processes: thread id → seconds
+	FDs      int             `json:"fds,omitempty"`
+	FDLimit  int             `json:"fd_limit,omitempty"`
+	PSSBytes int64           `json:"pss_bytes,omitempty"` // of server processes
+}
+
+// Listener is a listening socket (sock_diag).
+type Listener struct {
+	Port    int    `json:"port"`
+	Queue   int    `json:"queue"`   // connections waiting now
+	Backlog int    `json:"backlog"` // in force
+	Drops   uint64 `json:"drops"`
+}
+
+// ServerStatus is one reading of stub_status. Polls is how many times the lab itself has asked this server so far,
+// this poll included; each is a request and a connection of the lab's own.
+type ServerStatus struct {
+	Active   int    `json:"active"`
+	Accepts  uint64 `json:"accepts"`
+	Handled  uint64 `json:"handled"`
+	Requests uint64 `json:"requests"`
+	Reading  int    `json:"reading"`
+	Writing  int    `json:"writing"`
+	Waiting  int    `json:"waiting"`
+	Polls    uint64 `json:"polls"`
+}
+
+// MemorySample is the memory of one host.
+type MemorySample struct {
+	TotalBytes     int64 `json:"total_bytes"`
+	FreeBytes      int64 `json:"free_bytes"`
+	AvailableBytes int64 `json:"available_bytes"`
+	SlabBytes      int64 `json:"slab_bytes"`
+}
+
+// Conntrack is the connection-tracking table; absent where there is none.
+type Conntrack struct {
+	Count int64  `json:"count"`
+	Max   int64  `json:"max"`
+	Drops uint64 `json:"drops"` // drop + early_drop
+}

@@ -96,6 +96,12 @@ type Results struct {
 	Version  string          `json:"version"`            // of ngxlab that ran it
 }
 
+// Done is what a campaign already has when it is begun or resumed.
+type Done struct {
+	Runs   []Run           // with figures and findings, without raw output and samples
+	Levels []CapacityLevel // of the capacity part
+}
+
 // Record is one thing to commit to the store; exactly one field is set.
 type Record struct {
 	Run     *Run

@@ -59,8 +59,9 @@ type Machine struct {
 
 // Recorder is the store.
 type Recorder interface {
-	// Begin opens a campaign, or an existing one when id is known, and returns its runs already done.
-	Begin(ctx context.Context, id lab.CampaignID, p lab.Plan) ([]lab.Run, error)
+	// Begin opens a campaign, or an existing one when id is known (its plan is then replaced by p), and returns
+	// what of it is already done, in all parts.
+	Begin(ctx context.Context, id lab.CampaignID, p lab.Plan) (lab.Done, error)
 	// Originals records values before the first change; committed before Apply.
 	Originals(ctx context.Context, c lab.CampaignID, h lab.HostName, cs []lab.Change) error
 	// Commit records a build, a run or a capacity level, whole or not at all.

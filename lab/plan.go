@@ -5,7 +5,9 @@ type Plan struct {
 	Experiment  Experiment                 `json:"experiment"`
 	Facts       map[HostName]Facts         `json:"facts"`
 	Seed        uint64                     `json:"seed"`
-	States      []State                    `json:"states"` // baseline first, control (if any) last
+	Part        int                        `json:"part"`     // from 1; a resume under other conditions begins a new part
+	Original    State                      `json:"original"` // values found on the hosts for every knob that is set on a host
+	States      []State                    `json:"states"`   // baseline first, control (if any) last
 	Loads       []LoadPoint                `json:"loads"`
 	Cells       []Cell                     `json:"cells"`
 	Rounds      [][]CellID                 `json:"rounds"` // Repeat.Max rounds; cells of one target and state stand together: one fresh server

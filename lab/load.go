@@ -83,15 +83,22 @@ type Process struct {
 
 // Report is what one output of a load tool says. Figures holds only what was printed.
 type Report struct {
-	Tool        string    `json:"tool"`
-	Version     string    `json:"version,omitempty"`
-	LoopModel   LoopModel `json:"loop_model,omitempty"`
-	Corrected   bool      `json:"corrected,omitempty"` // the tool back-filled its histogram
-	Figures     Figures   `json:"figures,omitempty"`
-	Histogram   []byte    `json:"histogram,omitempty"`  // latency in µs, HdrHistogram V2 compressed, base64
-	PerSecond   []float64 `json:"per_second,omitempty"` // completions in each second since the first start
-	Warnings    []string  `json:"warnings,omitempty"`
-	Interrupted bool      `json:"interrupted,omitempty"`
+	Tool        string     `json:"tool"`
+	Version     string     `json:"version,omitempty"`
+	LoopModel   LoopModel  `json:"loop_model,omitempty"`
+	Corrected   bool       `json:"corrected,omitempty"` // the tool back-filled its histogram
+	Figures     Figures    `json:"figures,omitempty"`
+	Histogram   []byte     `json:"histogram,omitempty"`  // latency in µs, HdrHistogram V2 compressed, base64
+	Quantiles   []Quantile `json:"quantiles,omitempty"`  // ascending, when the tool gives quantiles without a count (ab -e)
+	PerSecond   []float64  `json:"per_second,omitempty"` // completions in each second since the first start
+	Warnings    []string   `json:"warnings,omitempty"`
+	Interrupted bool       `json:"interrupted,omitempty"`
+}
+
+// Quantile is one point of a distribution: the share Q (0 to 1) of values is at most S seconds.
+type Quantile struct {
+	Q float64 `json:"q"`
+	S float64 `json:"s"`
 }
 
 // LoopModel says when a generator sends: closed waits for the reply, open keeps to a schedule.

@@ -40,9 +40,9 @@ type Setting struct {
 // State is the full set of knob values in force on every host.
 type State struct {
 	Name     string                 `json:"name"`
-	Step     string                 `json:"step,omitempty"` // the step whose effect Over shows
-	Over     string                 `json:"over,omitempty"` // the state it is compared with; "" for the baseline
-	Without  bool                   `json:"without,omitempty"`
+	Step     string                 `json:"step,omitempty"`    // the step whose effect Over shows
+	Over     string                 `json:"over,omitempty"`    // the state it is compared with; "" for the baseline
+	Without  bool                   `json:"without,omitempty"` // this state lacks Step and Over has it: the step's effect is Over ÷ this state
 	Control  bool                   `json:"control,omitempty"` // the baseline measured a second time
 	Steps    []string               `json:"steps"`             // all steps in force, in order
 	Settings map[HostName][]Setting `json:"settings"`          // sorted by knob

@@ -1,0 +1,99 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"ngxlab/lab"
+)
+
+// logLines is how many lines of the build log an error shows.
+const logLines = 20
+
+// compile configures and makes work/server; afterwards work/out holds the binary and the log.
+func (c Cache) compile(ctx context.Context, j job, work string, b *lab.Build) error {
+	out := filepath.Join(work, "out")
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	logPath := filepath.Join(out, "build.log")
+	log, err := os.Create(logPath)
+	if err != nil {
+		return err
+	}
+	err = c.steps(ctx, j, filepath.Join(work, "server"), io.MultiWriter(log, j.log))
+	if closed := log.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return c.keepLog(ctx, j, logPath, err)
+	}
+	binary := filepath.Join(out, "nginx")
+	if err := os.Rename(filepath.Join(work, "server", "objs", "nginx"), binary); err != nil {
+		return fmt.Errorf("the compiled server is not there: %w", err)
+	}
+	b.Configured, b.Version, err = c.inspect(ctx, binary)
+	return err
+}
+
+// steps runs configure and make.
+func (c Cache) steps(ctx context.Context, j job, dir string, log io.Writer) error {
+	configure := "./configure"
+	if _, err := os.Stat(filepath.Join(dir, "configure")); err != nil {
+		configure = "auto/configure" // as in nginx's repository
+	}
+	configured := lab.Command{
+		Argv: append([]string{"sh", configure}, j.recipe.Flags...), Dir: dir, Deadline: lab.Duration{Duration: 15 * time.Minute},
+	}
+	if err := c.run(ctx, configured, log); err != nil {
+		return fmt.Errorf("configure: %w", err)
+	}
+	made := lab.Command{
+		Argv: []string{"make", "-j" + strconv.Itoa(runtime.NumCPU())}, Dir: dir, Deadline: lab.Duration{Duration: time.Hour},
+	}
+	if err := c.run(ctx, made, log); err != nil {
+		return fmt.Errorf("compile: %w", err)
+	}
+	return nil
+}
+
+// keepLog moves the log of a build that stopped to where it stays, and shows its end.
+func (c Cache) keepLog(ctx context.Context, j job, logPath string, cause error) error {
+	if ctx.Err() != nil {
+		return cause
+	}
+	text, err := os.ReadFile(logPath)
+	if err != nil {
+		return cause
+	}
+	kept := filepath.Join(c.builds(), "failed-"+j.key+".log")
+	if err := writeFile(kept, text); err != nil {
+		return cause
+	}
+	return fmt.Errorf("%w; the log is %s and ends:\n%s", cause, kept, tail(string(text), logLines))
+}
+
+// versionLine is the first line of nginx -V, "nginx version: nginx/1.22.1"; Tengine has its own name there.
+var versionLine = regexp.MustCompile(`version: \S+?/(\S+)`)
+
+// inspect returns the whole output of -V and the version in it.
+func (c Cache) inspect(ctx context.Context, binary string) (configured, version string, err error) {
+	var out bytes.Buffer
+	if err := c.run(ctx, lab.Command{Argv: []string{binary, "-V"}, Deadline: lab.Duration{Duration: time.Minute}}, &out); err != nil {
+		return "", "", err
+	}
+	found := versionLine.FindStringSubmatch(out.String())
+	if found == nil {
+		return "", "", fmt.Errorf("%s -V says no version: %q", filepath.Base(binary), out.String())
+	}
+	return strings.TrimSpace(out.String()), found[1], nil
+}

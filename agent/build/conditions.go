@@ -1,0 +1,130 @@
+package build
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"ngxlab/lab"
+)
+
+// conditions are what a build depends on besides its recipe.
+type conditions struct {
+	Compiler     string
+	Distribution string
+	Architecture string
+	Paths        map[string]string // path source → hash of what is there now, "" when nothing
+}
+
+// fixed is the conditions without the paths, whose sums stand in the build's sources.
+func (w conditions) fixed() conditions {
+	w.Paths = nil
+	return w
+}
+
+// conditions reads what the host has. A missing compiler or make is an error that names the packages.
+func (c Cache) conditions(ctx context.Context, r lab.Recipe) (conditions, error) {
+	compiler, err := c.compiler(ctx, r.Packages)
+	if err != nil {
+		return conditions{}, err
+	}
+	w := conditions{Compiler: compiler, Distribution: distribution(), Architecture: runtime.GOARCH, Paths: map[string]string{}}
+	for _, s := range append(append([]lab.BuildSource{}, r.Sources...), r.Echo...) {
+		if s.Path == "" {
+			continue
+		}
+		sum, err := hashPath(s.Path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return conditions{}, err
+		}
+		w.Paths[s.Path] = sum
+	}
+	return w, nil
+}
+
+// compiler returns the first line of cc --version.
+func (c Cache) compiler(ctx context.Context, packages []string) (string, error) {
+	need := strings.Join(packages, " ")
+	if need == "" {
+		need = "gcc make"
+	}
+	if _, err := exec.LookPath("make"); err != nil {
+		return "", fmt.Errorf("no make on this host; install the packages %s", need)
+	}
+	for _, name := range []string{"cc", "gcc", "clang"} {
+		if _, err := exec.LookPath(name); err != nil {
+			continue
+		}
+		var out bytes.Buffer
+		err := c.run(ctx, lab.Command{Argv: []string{name, "--version"}, Deadline: lab.Duration{Duration: time.Minute}}, &out)
+		if err == nil {
+			line, _, _ := strings.Cut(out.String(), "\n")
+			return line, nil
+		}
+	}
+	return "", fmt.Errorf("no C compiler (cc, gcc or clang) on this host; install the packages %s", need)
+}
+
+// distribution is ID and VERSION_ID of os-release(5).
+func distribution() string {
+	f, err := os.Open("/etc/os-release")
+	if err != nil {
+		return "unknown"
+	}
+	defer f.Close() //nolint:errcheck // only read
+	fields := map[string]string{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		key, value, _ := strings.Cut(lines.Text(), "=")
+		fields[key] = strings.Trim(value, `"'`)
+	}
+	return strings.TrimSpace(fields["ID"] + " " + fields["VERSION_ID"])
+}
+
+// hashPath returns the SHA-256 of a file, or of the names and contents of all files below a directory.
+func hashPath(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() {
+		return hashFile(path)
+	}
+	sum := sha256.New()
+	err = filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		one, err := hashFile(name)
+		if err == nil {
+			_, err = fmt.Fprintf(sum, "%s %s\n", one, strings.TrimPrefix(name, path))
+		}
+		return err
+	})
+	return hex.EncodeToString(sum.Sum(nil)), err
+}
+
+// hashFile returns the SHA-256 of a file, hex.
+func hashFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}

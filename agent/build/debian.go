@@ -1,0 +1,215 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+
+	"ngxlab/lab"
+)
+
+// fromDebian unpacks the upstream archive of a source package.
+func (c Cache) fromDebian(ctx context.Context, j job, s lab.BuildSource, into string, b *lab.Build) error {
+	a := apt{cache: c, job: j, dir: into + ".apt"}
+	packages, err := a.index(ctx, s)
+	if err != nil {
+		return fmt.Errorf("source package %s: %w", s.Debian, err)
+	}
+	var missing []error
+	for _, p := range packages {
+		files, err := a.fetch(ctx, p, j.recipe.Patches)
+		if err != nil {
+			missing = append(missing, err)
+			if errors.Is(err, errChecksum) || ctx.Err() != nil {
+				break
+			}
+			continue
+		}
+		for _, f := range missing {
+			b.Notes = append(b.Notes, "not used: "+f.Error())
+		}
+		b.Notes = append(b.Notes, "source package "+p.name+" "+p.version)
+		return a.unpack(ctx, p, files, into, b)
+	}
+	return errors.Join(missing...)
+}
+
+// apt asks apt with lists, cache and sources of its own, so that nothing of the host's is written and no privilege
+// is needed. Options: apt.conf(5), apt-get(8), apt 2.6.
+type apt struct {
+	cache Cache
+	job   job
+	dir   string // private, removed with the work directory
+}
+
+// sourcePackage is one version of a source package in an index.
+type sourcePackage struct {
+	name, version string
+	files         map[string]string // file → SHA-256
+}
+
+// index fetches the indexes and returns the versions of the package, newest first.
+func (a apt) index(ctx context.Context, s lab.BuildSource) ([]sourcePackage, error) {
+	if err := a.prepare(s.Suite); err != nil {
+		return nil, err
+	}
+	// An index that cannot be fetched is told in the log and missed below: the other indexes may have the package.
+	updated := a.run(ctx, a.job.log, "apt-get", "update")
+	var out bytes.Buffer
+	shown := a.run(ctx, &out, "apt-cache", "showsrc", "--only-source", s.Debian)
+	packages := parseSources(out.String(), s.Debian)
+	if len(packages) == 0 {
+		return nil, errors.Join(errors.New("not in the indexes of the host's apt sources"), updated, shown)
+	}
+	return packages, nil
+}
+
+// prepare makes the private directory. The hooks of the host's configuration are cleared: they write to the host.
+func (a apt) prepare(suite string) error {
+	entries, err := aptSources(a.cache.AptDir, suite)
+	if err != nil {
+		return err
+	}
+	for _, sub := range []string{"lists/partial", "cache/archives/partial", "sources.list.d", "files"} {
+		if err := os.MkdirAll(filepath.Join(a.dir, sub), 0o755); err != nil {
+			return err
+		}
+	}
+	list := filepath.Join(a.dir, "sources.list.d", "host.list")
+	if err := os.WriteFile(list, []byte(strings.Join(entries, "\n")+"\n"), 0o644); err != nil {
+		return err
+	}
+	conf := fmt.Sprintf(aptConf, a.dir)
+	return os.WriteFile(filepath.Join(a.dir, "apt.conf"), []byte(conf), 0o644)
+}
+
+const aptConf = `Dir::Etc::sourcelist "/dev/null";
+Dir::Etc::sourceparts "%[1]s/sources.list.d";
+Dir::State::lists "%[1]s/lists";
+Dir::Cache "%[1]s/cache";
+Debug::NoLocking "true";
+APT::Sandbox::User "root";
+APT::Get::List-Cleanup "false";
+Acquire::Languages "none";
+Acquire::Retries "2";
+Acquire::http::Timeout "30";
+#clear APT::Update::Pre-Invoke;
+#clear APT::Update::Post-Invoke;
+#clear APT::Update::Post-Invoke-Success;
+`
+
+// run runs an apt command in the private directory.
+func (a apt) run(ctx context.Context, out io.Writer, name string, args ...string) error {
+	return a.cache.run(ctx, lab.Command{
+		Argv: append([]string{name, "-c", filepath.Join(a.dir, "apt.conf")}, args...),
+		Dir:  filepath.Join(a.dir, "files"), Deadline: lab.Duration{Duration: 5 * time.Minute},
+	}, out)
+}
+
+// fetch lets apt download the upstream archive (and Debian's, when it is needed for the patches) of one version and
+// verifies them against the index. apt verifies too; its word is not needed.
+func (a apt) fetch(ctx context.Context, p sourcePackage, patches bool) (map[string]string, error) {
+	only := "--tar-only"
+	if patches {
+		only = "--download-only"
+	}
+	if err := a.run(ctx, a.job.log, "apt-get", "source", "--download-only", only, p.name+"="+p.version); err != nil {
+		return nil, fmt.Errorf("%s %s: %w", p.name, p.version, err)
+	}
+	files := map[string]string{}
+	for file, sum := range p.files {
+		path := filepath.Join(a.dir, "files", file)
+		if _, err := os.Stat(path); err != nil {
+			continue // not asked for
+		}
+		if err := verify(path, sum); err != nil {
+			return nil, fmt.Errorf("%s %s: %s: %w", p.name, p.version, file, err)
+		}
+		files[file] = path
+	}
+	return files, nil
+}
+
+// unpack unpacks the upstream archive, and applies Debian's patches when the recipe wants them.
+func (a apt) unpack(ctx context.Context, p sourcePackage, files map[string]string, into string, b *lab.Build) error {
+	for file, path := range files {
+		if !strings.Contains(file, ".orig.tar.") || strings.HasSuffix(file, ".asc") {
+			continue
+		}
+		b.Sources[file] = p.files[file]
+		if err := unpackFile(path, into); err != nil {
+			return err
+		}
+		if !a.job.recipe.Patches {
+			return nil
+		}
+		return a.patch(ctx, p, files, into, b)
+	}
+	return fmt.Errorf("source package %s %s has no upstream archive", p.name, p.version)
+}
+
+// patch applies debian/patches in the order of its series file.
+func (a apt) patch(ctx context.Context, p sourcePackage, files map[string]string, into string, b *lab.Build) error {
+	for file, path := range files {
+		if !strings.Contains(file, ".debian.tar.") {
+			continue
+		}
+		b.Sources[file] = p.files[file]
+		extract := lab.Command{Argv: []string{"tar", "-C", a.dir, "-xf", path, "debian/patches"}, Deadline: lab.Duration{Duration: time.Minute}}
+		if err := a.cache.run(ctx, extract, a.job.log); err != nil {
+			return fmt.Errorf("patches of %s: %w", file, err)
+		}
+		return a.series(ctx, filepath.Join(a.dir, "debian", "patches"), into)
+	}
+	return fmt.Errorf("source package %s %s has no patches", p.name, p.version)
+}
+
+// series applies the patches that dir/series lists.
+func (a apt) series(ctx context.Context, dir, into string) error {
+	text, err := os.ReadFile(filepath.Join(dir, "series"))
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "#")
+		fields := strings.Fields(line)
+		if len(fields) == 0 {
+			continue
+		}
+		cmd := lab.Command{
+			Argv: []string{"patch", "-p1", "--batch", "-i", filepath.Join(dir, fields[0])}, Dir: into,
+			Deadline: lab.Duration{Duration: time.Minute},
+		}
+		if err := a.cache.run(ctx, cmd, a.job.log); err != nil {
+			return fmt.Errorf("patch %s: %w", fields[0], err)
+		}
+	}
+	return nil
+}
+
+// parseSources reads the output of apt-cache showsrc: the versions of one source package, newest first.
+func parseSources(text, name string) []sourcePackage {
+	var packages []sourcePackage
+	for _, stanza := range stanzas(text) {
+		p := sourcePackage{name: name, version: stanza["version"], files: map[string]string{}}
+		for line := range strings.Lines(stanza["checksums-sha256"]) {
+			if fields := strings.Fields(line); len(fields) == 3 {
+				p.files[fields[2]] = fields[0]
+			}
+		}
+		if stanza["package"] == name && p.version != "" && len(p.files) > 0 {
+			packages = append(packages, p)
+		}
+	}
+	sort.SliceStable(packages, func(i, k int) bool {
+		return compareVersions(packages[i].version, packages[k].version) > 0
+	})
+	return packages
+}

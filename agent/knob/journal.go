@@ -1,0 +1,293 @@
+package knob
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"ngxlab/lab"
+)
+
+const (
+	journalName = "journal"
+	// archiveName is where the last journal goes when all of it is settled.
+	archiveName = "journal.restored"
+)
+
+// ErrJournal is returned for a journal that was damaged after it was written.
+var ErrJournal = errors.New("damaged journal")
+
+type recordKind string
+
+// The life of an entry: original, then intent and found for each write, at last settled.
+const (
+	originalRecord recordKind = "original" // the value before the lab's first write, opens an entry
+	intentRecord   recordKind = "intent"   // a value about to be written
+	foundRecord    recordKind = "found"    // the value read back after the write
+	settledRecord  recordKind = "settled"  // closes the entry
+)
+
+// record is one line of the journal.
+type record struct {
+	Kind     recordKind     `json:"kind"`
+	Knob     lab.KnobID     `json:"knob"`
+	Value    lab.Value      `json:"value"`
+	Boot     string         `json:"boot,omitempty"`
+	Campaign lab.CampaignID `json:"campaign,omitempty"`
+	At       string         `json:"at,omitempty"` // RFC 3339, UTC
+	Outcome  string         `json:"outcome,omitempty"`
+}
+
+// line is a record with the CRC-32C of its bytes.
+type line struct {
+	Sum    string          `json:"crc32c"`
+	Record json.RawMessage `json:"record"`
+}
+
+// entry is what the journal knows of one knob that is not restored.
+type entry struct {
+	knob     lab.KnobID
+	original lab.Value
+	ours     []lab.Value // every value the lab wrote or left, oldest first
+	open     *lab.Value  // a value announced of which it is not known whether and how it was written
+	boot     string
+	campaign lab.CampaignID
+	since    string
+}
+
+// journal is the file and what it says.
+type journal struct {
+	entries []*entry // pending, oldest first
+	length  int64    // bytes of whole lines; what follows is a torn line
+	dir     *os.File
+	file    *os.File // nil until something is appended
+	faults  faults
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+func sum(b []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(b, castagnoli)) }
+
+func encode(rs []record) ([]byte, error) {
+	var buf bytes.Buffer
+	for _, r := range rs {
+		text, err := json.Marshal(r)
+		if err != nil {
+			return nil, err
+		}
+		text, err = json.Marshal(line{Sum: sum(text), Record: text})
+		if err != nil {
+			return nil, err
+		}
+		buf.Write(append(text, '\n'))
+	}
+	return buf.Bytes(), nil
+}
+
+func decode(text []byte) (record, error) {
+	var l line
+	var r record
+	if err := json.Unmarshal(text, &l); err != nil {
+		return r, err
+	}
+	if got := sum(l.Record); got != l.Sum {
+		return r, fmt.Errorf("checksum %s, should be %s", got, l.Sum)
+	}
+	return r, json.Unmarshal(l.Record, &r)
+}
+
+// parseJournal reads a journal. A last line that was not written to its end (no newline, or holes that a power cut
+// left) was never acted upon and is ignored; any other line that is not as it was written is ErrJournal.
+func parseJournal(r io.Reader) (*journal, error) {
+	j := &journal{}
+	in := bufio.NewReader(r)
+	for n := 1; ; n++ {
+		text, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return j, nil // text is empty or torn
+		}
+		if err != nil {
+			return nil, err
+		}
+		rec, bad := decode(text)
+		if bad == nil {
+			bad = j.take(rec)
+		}
+		if bad != nil {
+			if _, end := in.Peek(1); end != nil && bytes.IndexByte(text, 0) >= 0 {
+				return j, nil
+			}
+			return nil, fmt.Errorf("line %d: %w: %w", n, ErrJournal, bad)
+		}
+		j.length += int64(len(text))
+	}
+}
+
+// take brings the entries up to date with one record.
+func (j *journal) take(r record) error {
+	e := j.pending(r.Knob)
+	switch {
+	case r.Kind == originalRecord && e == nil:
+		j.entries = append(j.entries, &entry{knob: r.Knob, original: r.Value, boot: r.Boot, campaign: r.Campaign, since: r.At})
+	case r.Kind == originalRecord:
+		return fmt.Errorf("second original of %s", r.Knob)
+	case e == nil:
+		return fmt.Errorf("%s of %s before its original", r.Kind, r.Knob)
+	case r.Kind == intentRecord:
+		e.open = &r.Value
+		e.add(r.Value)
+	case r.Kind == foundRecord:
+		e.open = nil
+		e.add(r.Value)
+	case r.Kind == settledRecord:
+		j.entries = slices.DeleteFunc(j.entries, func(p *entry) bool { return p == e })
+	default:
+		return fmt.Errorf("unknown record %q", r.Kind)
+	}
+	return nil
+}
+
+func (e *entry) add(v lab.Value) {
+	if !slices.Contains(e.ours, v) {
+		e.ours = append(e.ours, v)
+	}
+}
+
+// isOurs reports whether the lab wrote v, or found it right after a write of its own.
+func (e *entry) isOurs(v lab.Value) bool {
+	return slices.ContainsFunc(e.ours, func(o lab.Value) bool { return same(e.knob, o, v) })
+}
+
+// pending is the open entry of a knob, however its name is separated; nil when there is none.
+func (j *journal) pending(id lab.KnobID) *entry {
+	for _, e := range j.entries {
+		if e.knob == id || sameKnob(e.knob, id) {
+			return e
+		}
+	}
+	return nil
+}
+
+func sameKnob(a, b lab.KnobID) bool {
+	if a.Kind != lab.KnobSysctl || b.Kind != lab.KnobSysctl {
+		return false
+	}
+	p, err := Path(a.Name)
+	q, err2 := Path(b.Name)
+	return err == nil && err2 == nil && p == q
+}
+
+func readJournal(path string) (*journal, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &journal{}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("journal: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // opened for reading
+	j, err := parseJournal(f)
+	if err != nil {
+		return nil, fmt.Errorf("journal %s: %w", path, err)
+	}
+	return j, nil
+}
+
+// openJournal reads the journal of a directory whose lock the caller holds.
+func openJournal(path string, dir *os.File, f faults) (*journal, error) {
+	j, err := readJournal(filepath.Join(path, journalName))
+	if err != nil {
+		return nil, err
+	}
+	j.dir, j.faults = dir, f
+	return j, nil
+}
+
+func (j *journal) close() error {
+	if j.file == nil {
+		return nil
+	}
+	return j.file.Close()
+}
+
+// commit appends records and returns when they are on the disk.
+func (j *journal) commit(rs ...record) error {
+	if err := j.append(rs...); err != nil {
+		return err
+	}
+	j.faults.reach("before fsync")
+	if err := errors.Join(j.file.Sync(), j.dir.Sync()); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	j.faults.reach("after fsync")
+	return nil
+}
+
+// append writes records after the last whole line.
+func (j *journal) append(rs ...record) error {
+	text, err := encode(rs)
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	if j.file == nil {
+		j.file, err = os.OpenFile(filepath.Join(j.dir.Name(), journalName), os.O_WRONLY|os.O_CREATE, 0o644)
+		if err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+		if err := j.file.Truncate(j.length); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+	}
+	j.faults.reach("before append")
+	n, err := j.file.WriteAt(j.faults.tear(text), j.length)
+	j.faults.reach("after append")
+	if err != nil {
+		return fmt.Errorf("journal: %w", errors.Join(err, j.file.Truncate(j.length)))
+	}
+	j.length += int64(n)
+	for _, r := range rs {
+		if err := j.take(r); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+	}
+	return nil
+}
+
+// archive puts the journal aside, in the place of the one before.
+func (j *journal) archive() error {
+	path := filepath.Join(j.dir.Name(), journalName)
+	if err := os.Rename(path, filepath.Join(j.dir.Name(), archiveName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("journal: %w", err)
+	}
+	if err := j.dir.Sync(); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	return nil
+}
+
+// faults lets tests kill a keeper at a named point, or in the middle of a line. The zero value does nothing.
+type faults struct {
+	at   func(point string)
+	torn func(text []byte) []byte
+}
+
+func (f faults) reach(point string) {
+	if f.at != nil {
+		f.at(point)
+	}
+}
+
+func (f faults) tear(text []byte) []byte {
+	if f.torn == nil {
+		return text
+	}
+	return f.torn(text)
+}

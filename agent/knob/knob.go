@@ -1,0 +1,239 @@
+// Package knob reads, sets and puts back the knobs of the host it runs on.
+//
+// Before a knob is first written, its original value goes into a journal on the host. What a killed process left
+// behind is put back from that journal alone, by any later process. Nothing else in ngxlab writes a host's knobs.
+package knob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ngxlab/lab"
+)
+
+// ProcSys is where the kernel shows its sysctls.
+const ProcSys = "/proc/sys"
+
+// Keeper reads and writes knobs, and keeps the journal of what it changed. Several keepers, in one process or in
+// several, may use one directory: they take turns.
+type Keeper struct {
+	dir    string
+	knobs  sysctls
+	faults faults
+}
+
+// Open returns the keeper whose journal is the file "journal" in dir, which is made when missing.
+func Open(dir string) (*Keeper, error) { return OpenAt(dir, ProcSys) }
+
+// OpenAt is Open with another root than /proc/sys, so that a tree of ordinary files can stand in for the kernel.
+// The boot id is read from kernel/random/boot_id under that root.
+func OpenAt(dir, root string) (*Keeper, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("journal directory: %w", err)
+	}
+	return &Keeper{dir: dir, knobs: sysctls{root: root}}, nil
+}
+
+// ErrChanged is returned when a change expects another value than the one present: someone else changed it.
+type ErrChanged struct {
+	Knob     lab.KnobID
+	Expected lab.Value
+	Found    lab.Value
+}
+
+// Error names the knob and both values.
+func (e *ErrChanged) Error() string {
+	return fmt.Sprintf("%s: changed by someone else: expected %s, found %s", e.Knob, show(e.Expected), show(e.Found))
+}
+
+// ErrReadBack is returned when the value read back after a write is not the one asked for.
+type ErrReadBack struct {
+	Knob  lab.KnobID
+	Asked lab.Value
+	Found lab.Value
+}
+
+// Error names the knob and both values.
+func (e *ErrReadBack) Error() string {
+	return fmt.Sprintf("%s: asked for %s, the kernel keeps %s", e.Knob, show(e.Asked), show(e.Found))
+}
+
+func show(v lab.Value) string {
+	if v.Absent {
+		return "none"
+	}
+	return fmt.Sprintf("%q", v.Text)
+}
+
+// Read returns the present values in the order of ids. A knob that this host does not have is Absent.
+func (k *Keeper) Read(ctx context.Context, ids []lab.KnobID) ([]lab.Value, error) {
+	values := make([]lab.Value, len(ids))
+	for i, id := range ids {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		v, err := k.knobs.read(id)
+		if err != nil {
+			return nil, err
+		}
+		values[i] = v
+	}
+	return values, nil
+}
+
+// Apply makes the changes in order, each one journaled, written and read back. It stops at the first that fails and
+// returns what was done until then. A change whose present value is not From is refused with *ErrChanged; a value
+// read back that differs from To is *ErrReadBack, or recorded as Differs when the change is a best effort.
+func (k *Keeper) Apply(ctx context.Context, campaign lab.CampaignID, changes []lab.Change) ([]lab.Applied, error) {
+	var done []lab.Applied
+	err := k.alone(ctx, func(j *journal) error {
+		for _, c := range changes {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			a, err := k.apply(j, campaign, c)
+			if a != nil {
+				done = append(done, *a)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return done, err
+}
+
+// apply makes one change. Its result is nil when nothing was written.
+func (k *Keeper) apply(j *journal, campaign lab.CampaignID, c lab.Change) (*lab.Applied, error) {
+	found, err := k.knobs.read(c.Knob)
+	if err != nil {
+		return nil, err
+	}
+	if coupled(c.Knob) && same(c.Knob, found, c.To) && j.pending(c.Knob) != nil {
+		return &lab.Applied{Change: c, ReadBack: found}, nil // the write of its other half did it
+	}
+	if !same(c.Knob, found, c.From) {
+		return nil, &ErrChanged{Knob: c.Knob, Expected: c.From, Found: found}
+	}
+	if found.Absent || c.To.Absent {
+		return nil, fmt.Errorf("%s: cannot change %s to %s: %w", c.Knob, show(found), show(c.To), os.ErrNotExist)
+	}
+	if err := k.announce(j, campaign, c, found); err != nil {
+		return nil, err
+	}
+	return k.write(j, c)
+}
+
+// announce commits to the journal the originals of all that the change touches and the value about to be written.
+func (k *Keeper) announce(j *journal, campaign lab.CampaignID, c lab.Change, found lab.Value) error {
+	boot, err := k.knobs.bootID()
+	if err != nil {
+		return err
+	}
+	now := time.Now().UTC().Format(time.RFC3339)
+	var rs []record
+	for _, id := range touched(c.Knob) {
+		original, to := found, c.To
+		if id != c.Knob {
+			to = lab.Value{Text: "0"}
+			if original, err = k.knobs.read(id); err != nil {
+				return err
+			}
+		}
+		e := j.pending(id)
+		if e != nil && e.boot != boot {
+			rs = append(rs, record{Kind: settledRecord, Knob: id, Outcome: Rebooted})
+		}
+		if e == nil || e.boot != boot {
+			rs = append(rs, record{Kind: originalRecord, Knob: id, Value: original, Boot: boot, Campaign: campaign, At: now})
+		}
+		rs = append(rs, record{Kind: intentRecord, Knob: id, Value: to})
+	}
+	return j.commit(rs...)
+}
+
+// write writes an announced change, reads it back and notes what the kernel made of it.
+func (k *Keeper) write(j *journal, c lab.Change) (*lab.Applied, error) {
+	k.faults.reach("before write")
+	writeErr := k.knobs.write(c.Knob, c.To.Text)
+	k.faults.reach("after write")
+	var rs []record
+	applied := &lab.Applied{Change: c}
+	for _, id := range touched(c.Knob) {
+		v, err := k.knobs.read(id)
+		if err != nil {
+			return nil, errors.Join(writeErr, err)
+		}
+		if id == c.Knob {
+			applied.ReadBack, applied.Differs = v, !same(id, v, c.To)
+		}
+		rs = append(rs, record{Kind: foundRecord, Knob: id, Value: v})
+	}
+	// No fsync: the note matters to a later process of this boot only, and a kill keeps what the kernel was given.
+	if err := j.append(rs...); err != nil {
+		return applied, errors.Join(writeErr, err)
+	}
+	switch {
+	case !applied.Differs || c.BestEffort:
+		return applied, nil
+	case writeErr != nil:
+		return applied, writeErr
+	default:
+		return applied, &ErrReadBack{Knob: c.Knob, Asked: c.To, Found: applied.ReadBack}
+	}
+}
+
+// Pending returns the journal's entries that are not restored, oldest first; nil when there are none.
+func (k *Keeper) Pending() ([]lab.Pending, error) {
+	j, err := readJournal(filepath.Join(k.dir, journalName))
+	if err != nil {
+		return nil, err
+	}
+	var ps []lab.Pending
+	for _, e := range j.entries {
+		ps = append(ps, lab.Pending{Knob: e.knob, Original: e.original, Ours: e.ours, Campaign: e.campaign, Since: e.since})
+	}
+	return ps, nil
+}
+
+// lockPoll is how often a keeper looks whether another has finished: changes take milliseconds.
+const lockPoll = 5 * time.Millisecond
+
+// alone runs do with the journal, while no other keeper has it. The lock (flock on the directory) ends with the
+// process that holds it.
+func (k *Keeper) alone(ctx context.Context, do func(*journal) error) (err error) {
+	d, err := os.Open(k.dir)
+	if err != nil {
+		return fmt.Errorf("journal directory: %w", err)
+	}
+	defer d.Close() //nolint:errcheck // opened for reading
+	for unix.Flock(int(d.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for the journal in %s: %w", k.dir, ctx.Err())
+		case <-time.After(lockPoll):
+		}
+	}
+	j, err := openJournal(k.dir, d, k.faults)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, j.close()) }()
+	return do(j)
+}
+
+// same reports whether two values of a knob mean the same.
+func same(id lab.KnobID, a, b lab.Value) bool {
+	if a.Absent || b.Absent {
+		return a.Absent == b.Absent
+	}
+	return strings.Join(strings.Fields(a.Text), " ") == strings.Join(strings.Fields(b.Text), " ")
+}

@@ -1,0 +1,173 @@
+package knob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"ngxlab/lab"
+)
+
+// The outcomes of restoring a journal entry (lab.Restored).
+const (
+	Done     = "restored" // written back
+	Already  = "already"  // found at its original value
+	Foreign  = "foreign"  // found at a value that is neither ours nor the original: kept
+	Rebooted = "rebooted" // the host was started anew since, and its sysctls with it
+	Failed   = "error"    // the entry stays pending
+)
+
+// Restore puts back all that the journal holds, newest first. It tries everything, returns one element per entry
+// and joins the errors; entries in error stay pending. When no entry is left the journal is put aside.
+func (k *Keeper) Restore(ctx context.Context) ([]lab.Restored, error) {
+	var all []lab.Restored
+	err := k.alone(ctx, func(j *journal) error {
+		if len(j.entries) == 0 {
+			return j.archive()
+		}
+		boot, err := k.knobs.bootID()
+		if err != nil {
+			return err
+		}
+		cases := k.cases(j, boot)
+		var errs []error
+		for i, c := range cases {
+			if err := ctx.Err(); err != nil && c.err == nil {
+				c.out.Outcome, c.err = Failed, err
+			}
+			k.faults.reach("before restore")
+			r, err := k.restore(j, c, cases)
+			all, errs = append(all, r), append(errs, err)
+			cases[i].out = r
+		}
+		return errors.Join(append(errs, k.settle(j, all))...)
+	})
+	return all, err
+}
+
+// settle puts the journal aside when every entry is dealt with (which needs no space on the disk), and otherwise
+// closes those that are.
+func (k *Keeper) settle(j *journal, all []lab.Restored) error {
+	var rs []record
+	for _, r := range all {
+		if r.Outcome != Failed {
+			rs = append(rs, record{Kind: settledRecord, Knob: r.Knob, Value: r.Found, Outcome: r.Outcome})
+		}
+	}
+	k.faults.reach("before settling")
+	switch len(rs) {
+	case len(all):
+		return j.archive()
+	case 0:
+		return nil
+	default:
+		return j.commit(rs...)
+	}
+}
+
+// restoring is one entry with what was found before anything was put back.
+type restoring struct {
+	entry *entry
+	out   lab.Restored
+	err   error
+}
+
+// cases judges every entry, newest first, by the value found now.
+func (k *Keeper) cases(j *journal, boot string) []restoring {
+	var cases []restoring
+	for i := len(j.entries) - 1; i >= 0; i-- {
+		cases = append(cases, k.judge(j.entries[i], boot))
+	}
+	for i := range cases { // one half of a couple in foreign hands: writing the other would undo it
+		other := partner(cases, cases[i].entry.knob)
+		if other != nil && other.out.Outcome == Foreign && cases[i].out.Outcome == Done {
+			cases[i].out.Outcome = Foreign
+		}
+	}
+	return cases
+}
+
+// judge decides what is to become of an entry; Done means that it is to be written back.
+func (k *Keeper) judge(e *entry, boot string) restoring {
+	found, err := k.knobs.read(e.knob)
+	r := restoring{entry: e, err: err, out: lab.Restored{Knob: e.knob, Original: e.original, Found: found}}
+	switch {
+	case err != nil:
+		r.out.Outcome = Failed
+	case e.boot != boot:
+		r.out.Outcome = Rebooted
+	case same(e.knob, found, e.original):
+		r.out.Outcome = Already
+	case e.isOurs(found) || k.left(e, found):
+		r.out.Outcome = Done
+	default:
+		r.out.Outcome = Foreign
+	}
+	return r
+}
+
+// left reports whether found is what the kernel made of a write that was announced, and after which the process
+// was killed before it could note the outcome. Only writing the same again tells; a value that turns out to be
+// someone else's is put back.
+func (k *Keeper) left(e *entry, found lab.Value) bool {
+	if e.open == nil || found.Absent || coupled(e.knob) {
+		return false
+	}
+	if k.knobs.write(e.knob, e.open.Text) != nil {
+		return false
+	}
+	again, err := k.knobs.read(e.knob)
+	if err == nil && same(e.knob, again, found) {
+		return true
+	}
+	failed := k.knobs.write(e.knob, found.Text) != nil
+	return failed // what stands there now is ours
+}
+
+// restore carries out one decision.
+func (k *Keeper) restore(j *journal, c restoring, all []restoring) (lab.Restored, error) {
+	if c.out.Outcome == Done {
+		c.err = k.putBack(c, partner(all, c.entry.knob))
+	}
+	if c.err != nil {
+		c.out.Outcome, c.out.Error = Failed, c.err.Error()
+		return c.out, fmt.Errorf("restore %w", c.err)
+	}
+	return c.out, nil
+}
+
+// putBack writes the original. Of a couple only the half that was not zero is written: the kernel zeroes the other.
+func (k *Keeper) putBack(c restoring, other *restoring) error {
+	now, err := k.knobs.read(c.entry.knob)
+	if err != nil {
+		return err
+	}
+	if same(c.entry.knob, now, c.entry.original) {
+		return nil // its other half did it
+	}
+	e := c.entry
+	if other != nil && e.original.Text == "0" && other.entry.original.Text != "0" {
+		e = other.entry
+	}
+	if err := k.knobs.write(e.knob, e.original.Text); err != nil {
+		return err
+	}
+	k.faults.reach("after restore")
+	now, err = k.knobs.read(c.entry.knob)
+	if err == nil && !same(c.entry.knob, now, c.entry.original) {
+		err = &ErrReadBack{Knob: c.entry.knob, Asked: c.entry.original, Found: now}
+	}
+	return err
+}
+
+// partner is the case of a knob's other half; nil when it has none.
+func partner(all []restoring, id lab.KnobID) *restoring {
+	for i, other := range touched(id) {
+		for n := range all {
+			if i > 0 && sameKnob(all[n].entry.knob, other) {
+				return &all[n]
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package knob
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"ngxlab/lab"
+)
+
+// sysctls reads and writes the tree below /proc/sys (Documentation/admin-guide/sysctl of Linux).
+type sysctls struct {
+	root string
+	// wrote is called after a write, for trees that play the kernel's part; nil otherwise.
+	wrote func(path string)
+}
+
+// ErrKind is returned for a knob that is not set on a host through its journal.
+var ErrKind = errors.New("not a knob of a host")
+
+// Path is the file of a sysctl below /proc/sys by the convention of sysctl(8): whichever of "." and "/" comes first
+// separates, and the other stands for a dot or slash within a name (net.ipv4.conf.eth0/100.mtu or
+// net/ipv4/conf/eth0.100/mtu). A name that leaves the tree is an error.
+func Path(name string) (string, error) {
+	path := name
+	if i := strings.IndexAny(name, "./"); i >= 0 && name[i] == '.' {
+		path = strings.Map(swapSeparators, name)
+	}
+	if !filepath.IsLocal(path) || filepath.Clean(path) != path || path == "." || strings.ContainsRune(path, 0) {
+		return "", fmt.Errorf("sysctl %q: not a name of a sysctl", name)
+	}
+	return path, nil
+}
+
+func swapSeparators(r rune) rune {
+	switch r {
+	case '.':
+		return '/'
+	case '/':
+		return '.'
+	}
+	return r
+}
+
+func (s sysctls) file(id lab.KnobID) (string, error) {
+	if id.Kind != lab.KnobSysctl {
+		return "", fmt.Errorf("%s: %w", id, ErrKind)
+	}
+	path, err := Path(id.Name)
+	return filepath.Join(s.root, path), err
+}
+
+// read returns the value less its final newline, byte for byte; Absent when there is no such sysctl.
+func (s sysctls) read(id lab.KnobID) (lab.Value, error) {
+	path, err := s.file(id)
+	if err != nil {
+		return lab.Value{}, err
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return lab.Value{Absent: true}, nil
+	}
+	if err != nil {
+		return lab.Value{}, fmt.Errorf("%s: %w", id, err)
+	}
+	return lab.Value{Text: strings.TrimSuffix(string(text), "\n")}, nil
+}
+
+// write hands the value to the kernel in one write, as it must be.
+func (s sysctls) write(id lab.KnobID, text string) error {
+	path, err := s.file(id)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	_, err = f.WriteString(text + "\n")
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("%s: write %q: %w", id, text, err)
+	}
+	if s.wrote != nil {
+		s.wrote(path)
+	}
+	return nil
+}
+
+func (s sysctls) bootID() (string, error) {
+	text, err := os.ReadFile(filepath.Join(s.root, "kernel/random/boot_id"))
+	if err != nil {
+		return "", fmt.Errorf("boot id: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// couples are the sysctls of which one is zeroed by the kernel when the other is written, the one that may be
+// written as 0 last (mm/page-writeback.c, mm/util.c).
+var couples = [][2]string{
+	{"vm/dirty_bytes", "vm/dirty_ratio"},
+	{"vm/dirty_background_bytes", "vm/dirty_background_ratio"},
+	{"vm/overcommit_kbytes", "vm/overcommit_ratio"},
+}
+
+// touched is the knobs that a write of id changes: itself, and its other half when it is coupled.
+func touched(id lab.KnobID) []lab.KnobID {
+	if id.Kind != lab.KnobSysctl {
+		return []lab.KnobID{id}
+	}
+	path, err := Path(id.Name)
+	if err != nil {
+		return []lab.KnobID{id}
+	}
+	for _, c := range couples {
+		if other := c[0]; path == c[1] {
+			return []lab.KnobID{id, named(other, id)}
+		} else if path == other {
+			return []lab.KnobID{id, named(c[1], id)}
+		}
+	}
+	return []lab.KnobID{id}
+}
+
+// named is the sysctl of a path, written with the separator that like uses.
+func named(path string, like lab.KnobID) lab.KnobID {
+	if !strings.Contains(like.Name, "/") {
+		path = strings.ReplaceAll(path, "/", ".")
+	}
+	return lab.KnobID{Kind: lab.KnobSysctl, Name: path}
+}
+
+func coupled(id lab.KnobID) bool { return len(touched(id)) > 1 }

@@ -1,0 +1,40 @@
+package process
+
+import (
+	"os"
+	"strings"
+
+	"ngxlab/lab"
+)
+
+// What marks every process of the lab, so that a survivor is known by it.
+const (
+	EnvCampaign = "NGXLAB_CAMPAIGN" // the campaign it was started for
+	EnvDir      = "NGXLAB_DIR"      // state directory of the agent that started it
+)
+
+// kept are the variables of the agent's own environment that commands get, when set. The proxies are for fetching sources.
+var kept = []string{"HOME", "USER", "LOGNAME", "TMPDIR", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}
+
+// environment is the minimal environment of a command, with its own additions last. Numbers are printed the C way
+// whatever the host's language.
+func environment(c lab.Command, dir string) []string {
+	env := []string{"PATH=" + searchPath(), "LC_ALL=C", EnvCampaign + "=" + string(c.Campaign), EnvDir + "=" + dir}
+	for _, name := range kept {
+		if value, ok := os.LookupEnv(name); ok && (c.Tool == "" || !strings.HasSuffix(strings.ToLower(name), "_proxy")) {
+			env = append(env, name+"="+value)
+		}
+	}
+	return append(env, c.Env...)
+}
+
+// searchPath is the agent's PATH with the system directories that a session of an ordinary user may lack.
+func searchPath() string {
+	path := os.Getenv("PATH")
+	for _, dir := range []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"} {
+		if !strings.Contains(":"+path+":", ":"+dir+":") {
+			path += ":" + dir
+		}
+	}
+	return strings.TrimPrefix(path, ":")
+}

@@ -1,0 +1,131 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+)
+
+// Subreaper makes this process the parent of descendants whose own parent ends, so that none gets out of sight.
+func Subreaper() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become a subreaper: %w", err)
+	}
+	return nil
+}
+
+// Descendants returns the pids of all living processes below root, by the chains of parents in /proc; zombies do not
+// count, their descendants do.
+func Descendants(root int) ([]int, error) {
+	children, dead, err := parents()
+	if err != nil {
+		return nil, err
+	}
+	var found []int
+	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
+		for _, pid := range children[queue[0]] {
+			queue = append(queue, pid)
+			if !dead[pid] {
+				found = append(found, pid)
+			}
+		}
+	}
+	return found, nil
+}
+
+// parents reads the process table: pid → pids of its children, and which are zombies.
+func parents() (children map[int][]int, dead map[int]bool, err error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the process table: %w", err)
+	}
+	children, dead = map[int][]int{}, map[int]bool{}
+	for _, p := range all {
+		stat, err := p.Stat()
+		if err != nil {
+			continue // ended meanwhile
+		}
+		children[stat.PPID] = append(children[stat.PPID], p.PID)
+		dead[p.PID] = stat.State == "Z" || stat.State == "X"
+	}
+	return children, dead, nil
+}
+
+// KillDescendants kills all descendants of this process, also those that left their process group, and looks again
+// until there are none or the time is over.
+func KillDescendants(limit time.Duration) error {
+	return killUntilNone(limit, func() ([]int, error) { return Descendants(os.Getpid()) })
+}
+
+// KillSurvivors kills the processes that an earlier agent of the same state directory left behind: those marked with
+// it in their environment and, because nginx overwrites that with its title, those that run a binary of its builds
+// from a directory of its work. Only who holds the lock of dir may call it.
+func KillSurvivors(dir string) error {
+	return killUntilNone(killGrace, func() ([]int, error) { return survivors(dir) })
+}
+
+func killUntilNone(limit time.Duration, find func() ([]int, error)) error {
+	pause := time.Millisecond
+	for end := time.Now().Add(limit); ; pause = min(2*pause, 50*time.Millisecond) {
+		pids, err := find()
+		if err != nil || len(pids) == 0 {
+			return err
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("kill processes %v: still there after %v", pids, limit)
+		}
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("kill process %d: %w", pid, err)
+			}
+		}
+		time.Sleep(pause) // an orphan's end is announced to nobody here
+	}
+}
+
+func survivors(dir string) ([]int, error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return nil, fmt.Errorf("read the process table: %w", err)
+	}
+	own, err := Descendants(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	own = append(own, os.Getpid(), os.Getppid())
+	var found []int
+	for _, p := range all {
+		if !slices.Contains(own, p.PID) && marked(p, dir) {
+			found = append(found, p.PID)
+		}
+	}
+	return found, nil
+}
+
+// marked reports whether p was started by an agent of the state directory; false for processes of other users, which
+// cannot be read.
+func marked(p procfs.Proc, dir string) bool {
+	if env, err := p.Environ(); err == nil && slices.Contains(env, EnvDir+"="+dir) &&
+		slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, EnvCampaign+"=") }) {
+		return true
+	}
+	exe, err := p.Executable()
+	if err != nil {
+		return false
+	}
+	cwd, err := p.Cwd()
+	if err != nil {
+		return false
+	}
+	return within(exe, filepath.Join(dir, "builds")) && within(cwd, filepath.Join(dir, "work"))
+}
+
+func within(path, dir string) bool { return strings.HasPrefix(path, dir+string(filepath.Separator)) }

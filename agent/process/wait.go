@@ -1,0 +1,162 @@
+package process
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ngxlab/lab"
+)
+
+// The waiting process and its runner speak over two pipes. The waiting process tells one letter at a time:
+// ready (it stands in its limits and has found the command), then released with two numbers (its release instant and
+// the CPU time it had used itself, both in ns), or failed with a text. The pipe closes by itself at exec. The runner
+// sends one number: the instant.
+const (
+	tellReady    = 'R'
+	tellReleased = 'G'
+	tellFailed   = 'E'
+	fdInstant    = 3 // the waiting process reads the instant here
+	fdTell       = 4
+	spin         = 100 * time.Microsecond // awake this long before the instant: a sleep ends 50 to 100 µs late
+)
+
+// WaitCommand is the hidden subcommand of the agent that calls Wait.
+const WaitCommand = "wait"
+
+// Wait is what every command is at first: a small process in the command's group, limits and affinity that becomes the
+// command (exec) at one instant. args are nice value, open-file limit (0 = leave), CPUs ("0,2", "" = all), and the
+// command. It returns only on failure, which the runner is told too.
+func Wait(args []string) error {
+	tell := os.NewFile(fdTell, "tell")
+	instant := os.NewFile(fdInstant, "instant")
+	syscall.CloseOnExec(fdTell)
+	syscall.CloseOnExec(fdInstant)
+	err := wait(args, instant, tell)
+	if _, e := tell.Write(append([]byte{tellFailed}, err.Error()...)); e != nil {
+		return errors.Join(err, e)
+	}
+	return err
+}
+
+func wait(args []string, instant io.Reader, tell io.Writer) error {
+	if len(args) < 4 {
+		return errors.New("nice value, open-file limit, CPUs and a command are needed")
+	}
+	runtime.LockOSThread() // affinity and nice value belong to the thread that calls exec
+	// A handler, even one that does nothing, replaces an inherited "ignore"; exec turns it into the default.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGQUIT)
+	if err := standIn(args[0], args[1], args[2]); err != nil {
+		return err
+	}
+	argv := args[3:]
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return fmt.Errorf("find %s: %w", argv[0], err)
+	}
+	if _, err := tell.Write([]byte{tellReady}); err != nil {
+		return fmt.Errorf("tell that it is ready: %w", err)
+	}
+	var at lab.Instant
+	if err := binary.Read(instant, binary.NativeEndian, &at); err != nil {
+		return fmt.Errorf("read the instant: %w", err) // the agent is gone
+	}
+	if err := sleepUntil(at); err != nil {
+		return err
+	}
+	if err := tellRelease(tell); err != nil {
+		return err
+	}
+	if err := syscall.Exec(path, argv, os.Environ()); err != nil {
+		return fmt.Errorf("start %s: %w", path, err)
+	}
+	return nil
+}
+
+// standIn takes the nice value, the open-file limit and the affinity that the command shall have.
+func standIn(nice, nofile, cpus string) error {
+	n, err := strconv.Atoi(nice)
+	if err != nil {
+		return fmt.Errorf("nice value: %w", err)
+	}
+	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, n); err != nil && !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("set nice value %d: %w", n, err)
+	}
+	if err := limitFiles(nofile); err != nil {
+		return err
+	}
+	if cpus == "" {
+		return nil
+	}
+	var set unix.CPUSet
+	for _, text := range strings.Split(cpus, ",") {
+		cpu, err := strconv.Atoi(text)
+		if err != nil {
+			return fmt.Errorf("CPU: %w", err)
+		}
+		set.Set(cpu)
+	}
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return fmt.Errorf("run on CPUs %s: %w", cpus, err)
+	}
+	return nil
+}
+
+func limitFiles(nofile string) error {
+	n, err := strconv.ParseUint(nofile, 10, 64)
+	if err != nil {
+		return fmt.Errorf("open-file limit: %w", err)
+	}
+	if n == 0 {
+		return nil
+	}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("read the open-file limit: %w", err)
+	}
+	// syscall's own Setrlimit: it tells the runtime not to put the old soft limit back at exec.
+	limit = syscall.Rlimit{Cur: n, Max: max(n, limit.Max)}
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("set the open-file limit to %d: %w", n, err)
+	}
+	return nil
+}
+
+// sleepUntil returns at the instant or later, never earlier.
+func sleepUntil(at lab.Instant) error {
+	early := unix.NsecToTimespec(int64(at.Add(-spin)))
+	for Now() < at.Add(-spin) {
+		err := unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &early, nil)
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return fmt.Errorf("sleep until the instant: %w", err)
+		}
+	}
+	for Now() < at {
+	}
+	return nil
+}
+
+func tellRelease(tell io.Writer) error {
+	var cpu unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_PROCESS_CPUTIME_ID, &cpu); err != nil {
+		return fmt.Errorf("read own CPU time: %w", err)
+	}
+	message := []byte{tellReleased}
+	message = binary.NativeEndian.AppendUint64(message, uint64(Now()))
+	message = binary.NativeEndian.AppendUint64(message, uint64(cpu.Nano()))
+	if _, err := tell.Write(message); err != nil {
+		return fmt.Errorf("tell the release: %w", err)
+	}
+	return nil
+}

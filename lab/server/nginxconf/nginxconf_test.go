@@ -1,0 +1,204 @@
+package nginxconf
+
+import (
+	"strings"
+	"testing"
+)
+
+const sample = `# the main context
+user  nobody; worker_processes 1; # inline; with { braces }
+events {
+    worker_connections  1024;
+}
+http {
+    log_format main '$remote_addr; "{' "it's } ok" ${status}x;
+    access_log logs/a.log main;
+    map $uri $name { default 0; }
+    server {
+        listen 8081 backlog=511 reuseport;   # keep me
+        location = /hello { return 200 "hello\n"; }
+        content_by_lua_block {
+            local s = "}" .. '{' -- } not a brace
+            local t = [==[ }}} ]] ]==] --[[ } ]]
+            ngx.say({s, t})
+        }
+        access_log logs/b.log;
+        location ~ \.(gif|png)${ ends; }
+    }
+    server { listen 8082; }
+}
+`
+
+func TestParseReadsBlocksQuotesAndLua(t *testing.T) {
+	list, err := Parse([]byte(strings.Replace(sample, "${ ends; }", "$ { root x; }", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := names(list); got != "user worker_processes events http" {
+		t.Errorf("main context: %s", got)
+	}
+	http := list[3].Body
+	if got := names(http); got != "log_format access_log map server server" {
+		t.Errorf("http: %s", got)
+	}
+	if got := strings.Join(http[0].Args, "|"); got != `main|$remote_addr; "{|it's } ok|${status}x` {
+		t.Errorf("log_format: %s", got)
+	}
+	if got := names(http[3].Body); got != "listen location content_by_lua_block access_log location" {
+		t.Errorf("server: %s", got)
+	}
+}
+
+func names(list []Directive) string {
+	var all []string
+	for _, d := range list {
+		all = append(all, d.Name)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestParseErrorsNameTheLine(t *testing.T) {
+	for text, want := range map[string]string{
+		"a b;\n}":                     `line 2: unexpected '}'`,
+		"a b;\n;":                     `line 2: unexpected ';'`,
+		"http {\n a b;\n":             `line 3: unexpected end of file, expecting "}"`,
+		"a\n'b":                       `line 2: unexpected end of file, expecting '\''`,
+		"a 'b'c;":                     `line 1: unexpected 'c' after a quoted word`,
+		"a b":                         `line 1: unexpected end of file, expecting ";" or "}"`,
+		"x_by_lua_block { [[ }":       `line 1: unexpected end of file, expecting "]]"`,
+		"x_by_lua_block { {}":         `line 1: unexpected end of file, expecting the "}" of a Lua block`,
+		strings.Repeat("a {", 100):    `line 1: more than 64 blocks in each other`,
+		"x_by_lua_block { --[[ never": `line 1: unexpected end of file, expecting "]]"`,
+	} {
+		if _, err := Parse([]byte(text)); err == nil || err.Error() != want {
+			t.Errorf("%q: error %v, want %s", text, err, want)
+		}
+	}
+}
+
+// base is the sample without the line that nginx itself would not read.
+var base = strings.Replace(sample, "        location ~ \\.(gif|png)${ ends; }\n", "", 1)
+
+func TestEditsReplaceOnlyTheirOwnBytes(t *testing.T) {
+	server := Path{"http", "server"}
+	tests := []struct {
+		name     string
+		edit     func([]byte) ([]byte, error)
+		old, new string
+	}{
+		{"value", func(c []byte) ([]byte, error) { return Set(c, nil, "worker_processes", "4") }, "worker_processes 1;", "worker_processes 4;"},
+		{"nested value", func(c []byte) ([]byte, error) { return Set(c, Path{"events"}, "worker_connections", "65535") }, "worker_connections  1024;", "worker_connections 65535;"},
+		{"absent value", func(c []byte) ([]byte, error) { return Set(c, Path{"events"}, "accept_mutex", "on") }, "1024;\n}", "1024;\n    accept_mutex on;\n}"},
+		{"absent in one line", func(c []byte) ([]byte, error) { return Set(c, Path{"http", "map $uri $name"}, "hostnames", "") }, "default 0; }", "default 0;  hostnames; }"},
+		{"the block's own, not the inner one", func(c []byte) ([]byte, error) { return Set(c, Path{"http"}, "access_log", "off") }, "access_log logs/a.log main;", "access_log off;"},
+		{"of a server", func(c []byte) ([]byte, error) { return Set(c, server, "access_log", "off") }, "access_log logs/b.log;", "access_log off;"},
+		{"of a location", func(c []byte) ([]byte, error) { return Set(c, append(server, "location = /hello"), "return", "204") }, `return 200 "hello\n";`, "return 204;"},
+		{"parameter", func(c []byte) ([]byte, error) { return SetParameter(c, server, "listen", "backlog", "4096") }, "backlog=511", "backlog=4096"},
+		{"parameter off", func(c []byte) ([]byte, error) { return SetParameter(c, server, "listen", "reuseport", "off") }, " reuseport;", ";"},
+		{"parameter there", func(c []byte) ([]byte, error) { return SetParameter(c, server, "listen", "reuseport", "true") }, "reuseport", "reuseport"},
+		{"parameter new", func(c []byte) ([]byte, error) { return SetParameter(c, server, "listen", "deferred", "on") }, "reuseport;", "reuseport deferred;"},
+		{"parameter not there", func(c []byte) ([]byte, error) { return SetParameter(c, server, "listen", "deferred", "off") }, "reuseport;", "reuseport;"},
+		{"removal", func(c []byte) ([]byte, error) { return Remove(c, Path{"http"}, "map") }, "map $uri $name { default 0; }", ""},
+		{"addition", func(c []byte) ([]byte, error) { return Add(c, Path{"http"}, "server { listen 1; }\n") }, "8082; }\n}", "8082; }\n    server { listen 1; }\n}"},
+		{"main context", func(c []byte) ([]byte, error) { return Set(c, nil, "pcre_jit", "on") }, "8082; }\n}\n", "8082; }\n}\npcre_jit on;\n"},
+	}
+	for _, test := range tests {
+		got, err := test.edit([]byte(base))
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		if want := strings.Replace(base, test.old, test.new, 1); string(got) != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", test.name, got, want)
+		}
+	}
+}
+
+func TestSetLeavesOneOfSeveral(t *testing.T) {
+	got, err := Set([]byte("a 1;\nb 2;\na 3; # c"), nil, "a", "9")
+	if err != nil || string(got) != "a 9;\nb 2;\n # c" {
+		t.Errorf("got %q, error %v", got, err)
+	}
+	if got, err = Set([]byte("# no line end"), nil, "a", "9"); err != nil || string(got) != "# no line end\na 9;\n" {
+		t.Errorf("got %q, error %v", got, err)
+	}
+}
+
+func TestEditsRefuseWhatWouldBreakTheFile(t *testing.T) {
+	conf := []byte(base)
+	attempts := map[string]error{}
+	for _, value := range []string{"1; daemon on", "1 {", "}", "# x", "'open", `a\`} {
+		_, attempts["value "+value] = Set(conf, nil, "worker_processes", value)
+	}
+	for _, value := range []string{"1; daemon on", "1 {", "1 2", `a\`} {
+		_, attempts["parameter "+value] = SetParameter(conf, Path{"http", "server"}, "listen", "backlog", value)
+	}
+	_, attempts["name"] = Set(conf, nil, "a b", "1")
+	_, attempts["block"] = Set(conf, nil, "events", "1")
+	_, attempts["no such block"] = Set(conf, Path{"http", "stream"}, "a", "1")
+	_, attempts["no such listen"] = SetParameter(conf, nil, "listen", "backlog", "1")
+	_, attempts["text"] = Add(conf, nil, "server {")
+	_, attempts["comment"] = Add(conf, nil, "a b; # c")
+	_, attempts["removal"] = Remove(conf, Path{"mail"}, "a")
+	_, attempts["file"] = Remove([]byte("a {"), nil, "a")
+	_, attempts["addition"] = Add([]byte("a {"), nil, "a 1;")
+	for what, err := range attempts {
+		if err == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+}
+
+// FuzzEdit: an edit of anything never panics; what it does not replace it leaves; what it made can be read again.
+func FuzzEdit(f *testing.F) {
+	for _, conf := range []string{sample, base, "", "a", "listen 1", "events { a '", "a {a_by_lua_block{[=[", "listen 1 backlog=\\;", "events{a\\\\;}"} {
+		f.Add([]byte(conf), "worker_connections", "1")
+	}
+	f.Fuzz(func(t *testing.T, conf []byte, name, value string) {
+		for _, in := range []Path{nil, {"events"}, {"http", "server"}} {
+			edits, err := set(conf, in, name, value)
+			check(t, conf, in, name, edits, err)
+			edits, err = setParameter(conf, in, "listen", name, value)
+			check(t, conf, in, "listen", edits, err)
+			edits, err = remove(conf, in, name)
+			check(t, conf, in, name, edits, err)
+		}
+	})
+}
+
+func check(t *testing.T, conf []byte, in Path, name string, edits []edit, err error) {
+	t.Helper()
+	if err != nil {
+		return
+	}
+	before, err := find(conf, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range edits {
+		inside := e.Start == e.End // an addition
+		for _, d := range before.list {
+			inside = inside || d.Name == name && d.Start <= e.Start && e.End <= d.End
+		}
+		if !inside {
+			t.Fatalf("edit %+v is outside of %s", e, name)
+		}
+	}
+	after, err := find(apply(conf, edits), in)
+	if err != nil {
+		t.Fatalf("cannot be read again: %v", err)
+	}
+	if got, want := others(after.list, name), others(before.list, name); got != want {
+		t.Fatalf("other directives: %q, before %q", got, want)
+	}
+}
+
+func others(list []Directive, name string) string {
+	var all []string
+	for _, d := range list {
+		if d.Name != name {
+			all = append(all, d.Name+" "+strings.Join(d.Args, " "))
+		}
+	}
+	return strings.Join(all, ";")
+}

@@ -1,0 +1,280 @@
+package experiments
+
+import (
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"ngxlab/lab"
+)
+
+// Patterns of the names that a file chooses. A name stands in tables, paths and URLs.
+const (
+	namePattern      = `^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`
+	stepPattern      = `^[A-Za-z0-9][^\n/]{0,62}$`
+	directivePattern = `^[a-z0-9_]+(\.[a-z0-9_]+)*$`
+	sysctlPattern    = `^[A-Za-z0-9_-]+([./][A-Za-z0-9_-]+)+$`
+	sha256Pattern    = `^[0-9a-fA-F]{64}$`
+	commitPattern    = `^[0-9a-f]{40}$`
+)
+
+// The bounds of whole numbers. Connections are those of one target: beyond 16 million there is no address left.
+const (
+	maxConnections = 1 << 24
+	maxRequests    = 1 << 40
+	maxNofile      = 1 << 30
+)
+
+var (
+	nameText = matching("a name of letters, digits, dots and dashes", namePattern)
+	stepName = matching("a name of at most 63 characters, without a slash", stepPattern)
+	urlPath  = matching(`a path that begins with "/"`, `^/[^\s]*$`)
+	policy   = oneOf(lab.CannotFail, lab.CannotSkip)
+	role     = oneOf(lab.RoleTarget, lab.RoleLoad)
+	nofile   = integer(64, maxNofile)
+	port     = integer(1, 65535)
+	free     = mapping("a key", `^[^\s]`, text)
+	freely   = mapping("a key", `^[^\s]`, number)
+)
+
+// experimentValue is the whole file.
+var experimentValue = object(newExperiment,
+	has("name", "short name of the study; campaigns are called after it", nameText, func(e *lab.Experiment) *string { return &e.Name }).must(),
+	has("title", "the question, as the report's heading", text, func(e *lab.Experiment) *string { return &e.Title }),
+	has("source", "where the study was published", text, func(e *lab.Experiment) *string { return &e.Source }),
+	has("hosts", "the machines by name, each with its roles", hosts, func(e *lab.Experiment) *[]lab.Host { return &e.Hosts }).must(),
+	has("builds", "server binaries by name; default one, called nginx, from Debian's source package",
+		mapping("the name of a build", namePattern, recipe), func(e *lab.Experiment) *map[string]lab.Recipe { return &e.Builds }),
+	has("server", "what every state serves unless a step changes it", serverSpec, func(e *lab.Experiment) *lab.ServerSpec { return &e.Server }),
+	has("ladder", "how steps become states: cumulative (default), isolated, leave-one-out, or a list of lists of step names",
+		ladder, func(e *lab.Experiment) *lab.Ladder { return &e.Ladder }),
+	has("steps", "named sets of knob values; the first is the baseline and holds in every state", listOnly(step),
+		func(e *lab.Experiment) *[]lab.Step { return &e.Steps }).must(),
+	has("load", "ways to load the target; lists in an entry are axes", listOnly(loadSpec), func(e *lab.Experiment) *[]lab.LoadSpec { return &e.Load }).must(),
+	has("repeat", "how often, and when to stop", repeat, func(e *lab.Experiment) *lab.Repeat { return &e.Repeat }),
+	has("order", "interleaved (default): every round has all states; blocked: state after state", oneOf(lab.Interleaved, lab.Blocked),
+		func(e *lab.Experiment) *lab.Order { return &e.Order }),
+	has("unsupported", "what to do with a knob that a host cannot have: fail (default) or skip", policy,
+		func(e *lab.Experiment) *lab.Cannot { return &e.Cannot }),
+	has("claims", "statements to test", listOnly(claim), func(e *lab.Experiment) *[]lab.Claim { return &e.Claims }),
+	has("published", "what a publication says of its study", published, func(e *lab.Experiment) *lab.Published { return &e.Publish }),
+	has("capacity", "measure memory per connection after the rounds", pointer(capacity), func(e *lab.Experiment) **lab.CapacitySpec { return &e.Capacity }),
+)
+
+var hosts = anyKeys("the name of a host", namePattern, host, func() []lab.Host { return nil },
+	func(all []lab.Host, name string, h lab.Host) []lab.Host {
+		h.Name = lab.HostName(name)
+		return append(all, h)
+	})
+
+var host = object(func() lab.Host { return lab.Host{} },
+	has("local", "true: this machine", boolean, func(h *lab.Host) *bool { return &h.Local }),
+	has("address", "host name or IP address for SSH", text, func(h *lab.Host) *string { return &h.Address }),
+	has("port", "of SSH, default 22", port, func(h *lab.Host) *int { return &h.Port }),
+	has("user", "of SSH", text, func(h *lab.Host) *string { return &h.User }),
+	has("sudo", "true: become root with sudo", boolean, func(h *lab.Host) *bool { return &h.Sudo }),
+	has("key", "private key file for SSH", text, func(h *lab.Host) *string { return &h.Key }),
+	has("jump", "jump host for SSH", text, func(h *lab.Host) *string { return &h.Jump }),
+	has("roles", "target, load, or both", list(role), func(h *lab.Host) *[]lab.Role { return &h.Roles }).must(),
+	key[lab.Host]{name: "docker", doc: "reserved for throwaway hosts; not supported by this version", schema: schema{"not": schema{}},
+		read: func(d *decoding, path string, _ ast.Node, _ *lab.Host) {
+			d.add(d.at(path), "hosts of the kind docker are not supported by this version", "use local: true, or address")
+		}},
+)
+
+var recipe = object(newRecipe,
+	has("flavor", "nginx", oneOf("nginx"), func(r *lab.Recipe) *string { return &r.Flavor }),
+	has("version", "default: the one that the source has", text, func(r *lab.Recipe) *string { return &r.Version }),
+	has("modules", "stub_status and echo; default both", list(oneOf("stub_status", "echo")), func(r *lab.Recipe) *[]string { return &r.Modules }),
+	has("configure", "further flags of ./configure", list(text), func(r *lab.Recipe) *[]string { return &r.Configure }),
+	has("source", "where the server's source comes from, tried in order; default {debian: nginx}", list(source),
+		func(r *lab.Recipe) *[]lab.BuildSource { return &r.Sources }),
+	has("echo_source", "where the echo module's source comes from; default the distribution's", list(source),
+		func(r *lab.Recipe) *[]lab.BuildSource { return &r.Echo }),
+	has("patches", "true: apply the Debian patches", boolean, func(r *lab.Recipe) *bool { return &r.Patches }),
+)
+
+var source = object(func() lab.BuildSource { return lab.BuildSource{} },
+	has("url", "an archive, with sha256", matching("an http or https URL", `^https?://[^\s/]+/[^\s]+$`), func(s *lab.BuildSource) *string { return &s.URL }),
+	has("sha256", "of the archive, 64 hex digits", matching("64 hex digits", sha256Pattern), func(s *lab.BuildSource) *string { return &s.SHA256 }),
+	has("path", "an archive or directory on the host, absolute", matching("an absolute path", `^/`), func(s *lab.BuildSource) *string { return &s.Path }),
+	has("git", "a repository, with commit", text, func(s *lab.BuildSource) *string { return &s.Git }),
+	has("commit", "of the repository, 40 hex digits", matching("40 hex digits", commitPattern), func(s *lab.BuildSource) *string { return &s.Commit }),
+	has("debian", "a Debian source package", nameText, func(s *lab.BuildSource) *string { return &s.Debian }),
+	has("suite", "of the source package, default the host's own", nameText, func(s *lab.BuildSource) *string { return &s.Suite }),
+)
+
+var serverSpec = object(func() lab.ServerSpec { return lab.ServerSpec{} },
+	has("build", "name of a build; default the only one", nameText, func(s *lab.ServerSpec) *string { return &s.Build }),
+	has("port", "of the site, default 8081", port, func(s *lab.ServerSpec) *int { return &s.Port }),
+	has("status_port", "of stub_status, default port + 1", port, func(s *lab.ServerSpec) *int { return &s.StatusPort }),
+	has("site", "empty-gif (default), hello, echo, sleep or file", oneOf("empty-gif", "hello", "echo", "sleep", "file"), func(s *lab.ServerSpec) *string { return &s.Site }),
+	has("body", "size of the site file, default 1KiB", size, func(s *lab.ServerSpec) *int64 { return &s.BodyBytes }),
+	key[lab.ServerSpec]{name: "sleep", doc: "delay of the site sleep, default 100ms", schema: duration.schema,
+		read: func(d *decoding, path string, n ast.Node, s *lab.ServerSpec) {
+			if t, ok := duration.read(d, path, n); ok {
+				s.SleepS = t.Seconds()
+			}
+		}},
+	has("cpus", "CPUs of the server: a list such as 0-3, or auto: half of them when load shares the host; default not pinned", cpus,
+		func(s *lab.ServerSpec) *string { return &s.CPUs }),
+	has("nofile", "open-file limit of the server, default the host's", nofile, func(s *lab.ServerSpec) *int { return &s.Nofile }),
+	has("nginx", "directives, with their context: events.worker_connections", directives, func(s *lab.ServerSpec) *map[string]string { return &s.Nginx }),
+)
+
+var step = object(func() lab.Step { return lab.Step{} },
+	has("name", "unique; the state is called after it", stepName, func(s *lab.Step) *string { return &s.Name }).must(),
+	has("why", "what the step is expected to do, for the report", text, func(s *lab.Step) *string { return &s.Why }),
+	has("on", "roles of the hosts whose sysctls are set, default target", list(role), func(s *lab.Step) *[]lab.Role { return &s.On }),
+	has("nginx", "directives, with their context", directives, func(s *lab.Step) *map[string]string { return &s.Nginx }),
+	has("sysctl", "kernel settings by name", mapping("the name of a sysctl", sysctlPattern, sysctlValue), func(s *lab.Step) *map[string]string { return &s.Sysctl }),
+	has("nofile", "open-file limit of the server", nofile, func(s *lab.Step) *int { return &s.Nofile }),
+	has("build", "name of another build", nameText, func(s *lab.Step) *string { return &s.Build }),
+	has("best_effort", "true: accept a value that reads back differently, and say so", boolean, func(s *lab.Step) *bool { return &s.BestEffort }),
+	has("unsupported", "fail or skip, for this step", policy, func(s *lab.Step) *lab.Cannot { return &s.Cannot }),
+)
+
+var loadSpec = object(newLoadSpec,
+	has("tool", "wrk or ab", tool, func(l *lab.LoadSpec) *string { return &l.Tool }).must(),
+	has("url", "path to request, default the site's", urlPath, func(l *lab.LoadSpec) *string { return &l.URL }),
+	has("keepalive", "axis: true (default), false, or both", list(boolean), func(l *lab.LoadSpec) *[]bool { return &l.KeepAlive }),
+	has("connections", "axis: concurrent connections over all load hosts and processes", axis(1, maxConnections), func(l *lab.LoadSpec) *[]int { return &l.Connections }).must(),
+	has("duration", "measured time, default 10s (wrk and ab take whole seconds)", duration, func(l *lab.LoadSpec) *lab.Duration { return &l.Duration }),
+	has("requests", "a fixed number of requests instead of a time", integer(1, maxRequests), func(l *lab.LoadSpec) *int { return &l.Requests }),
+	warmup,
+	has("hosts", "axis: numbers of load hosts, default all", axis(1, maxElements), func(l *lab.LoadSpec) *[]int { return &l.Hosts }),
+	has("processes", "generator processes per load host, default 1", integer(1, 1024), func(l *lab.LoadSpec) *int { return &l.Processes }),
+	has("threads", "of wrk per process, default as many as its CPUs, at most the connections", integer(1, 1024), func(l *lab.LoadSpec) *int { return &l.Threads }),
+	has("pin", "true: pin the generators to the CPUs that the server does not use", boolean, func(l *lab.LoadSpec) *bool { return &l.Pin }),
+	has("cpus", "pin the generators to these CPUs", cpus, func(l *lab.LoadSpec) *string { return &l.CPUs }),
+	has("expect_errors", "true: errors are the study; more connections than the server takes are no mistake", boolean, func(l *lab.LoadSpec) *bool { return &l.ExpectErrors }),
+	has("headline", "true: only entries marked so make the one figure per step", boolean, func(l *lab.LoadSpec) *bool { return &l.Headline }),
+)
+
+// warmups is {first, further}, or one duration for both.
+var warmups = object(func() lab.LoadSpec { return newLoadSpec() },
+	has("first", "before the first load point of a state and round, default 3s", duration, func(l *lab.LoadSpec) *lab.Duration { return &l.WarmupFirst }),
+	has("further", "before each further load point, default 1s", duration, func(l *lab.LoadSpec) *lab.Duration { return &l.Warmup }),
+)
+
+var warmup = key[lab.LoadSpec]{name: "warmup", doc: "load before the measured one: a duration, or {first: 3s, further: 1s}",
+	schema: schema{"anyOf": []schema{duration.schema, warmups.schema}},
+	read: func(d *decoding, path string, n ast.Node, l *lab.LoadSpec) {
+		if n.Type() != ast.MappingType {
+			if t, ok := duration.read(d, path, n); ok {
+				l.WarmupFirst, l.Warmup = t, t
+			}
+		} else if w, ok := warmups.read(d, path, n); ok {
+			l.WarmupFirst, l.Warmup = w.WarmupFirst, w.Warmup
+		}
+	}}
+
+var repeat = object(newRepeat,
+	has("min", "rounds at least, default 6", integer(1, 1000), func(r *lab.Repeat) *int { return &r.Min }),
+	has("max", "rounds at most, default 20", integer(1, 1000), func(r *lab.Repeat) *int { return &r.Max }),
+	has("precision", "half-width of the intervals at which to stop, default 2%", ratio, func(r *lab.Repeat) *float64 { return &r.Precision }),
+	has("effect", "smallest effect that matters, default 2%", ratio, func(r *lab.Repeat) *float64 { return &r.Effect }),
+	has("budget", "time after which no further round begins, default none", duration, func(r *lab.Repeat) *lab.Duration { return &r.Budget }),
+	has("cool_down", "rest after each run, default 500ms", duration, func(r *lab.Repeat) *lab.Duration { return &r.CoolDown }),
+	has("control", "measure the baseline a second time in every round, default true", boolean, func(r *lab.Repeat) *bool { return &r.Control }),
+	has("why", "why these numbers, for the report", text, func(r *lab.Repeat) *string { return &r.Why }),
+)
+
+var claim = object(func() lab.Claim { return lab.Claim{Of: lab.Goodput} },
+	has("name", "short name of the claim", text, func(c *lab.Claim) *string { return &c.Name }).must(),
+	has("of", "figure compared, default rps (goodput)", figure, func(c *lab.Claim) *lab.Metric { return &c.Of }),
+	has("state", "state claimed about", text, func(c *lab.Claim) *string { return &c.State }).must(),
+	has("over", "state compared with", text, func(c *lab.Claim) *string { return &c.Over }).must(),
+	has("at_least", "ratio that the lower end of the interval must reach", number, optional(func(c *lab.Claim) **float64 { return &c.AtLeast })),
+	has("at_most", "ratio that the upper end of the interval must not pass", number, optional(func(c *lab.Claim) **float64 { return &c.AtMost })),
+	has("published", "ratio that a publication gives", number, optional(func(c *lab.Claim) **float64 { return &c.Published })),
+)
+
+// pointer is a value that may be absent.
+func pointer[T any](v value[T]) value[*T] {
+	return value[*T]{v.schema, func(d *decoding, path string, n ast.Node) (*T, bool) {
+		one, ok := v.read(d, path, n)
+		return &one, ok
+	}}
+}
+
+// optional makes room for a value that may be absent.
+func optional[T any](field func(*T) **float64) func(*T) *float64 {
+	return func(t *T) *float64 {
+		*field(t) = new(float64)
+		return *field(t)
+	}
+}
+
+var published = object(func() lab.Published { return lab.Published{} },
+	has("conditions", "hardware, kernel, versions … as published", free, func(p *lab.Published) *map[string]string { return &p.Conditions }),
+	has("figures", "figures as published", freely, func(p *lab.Published) *map[string]float64 { return &p.Figures }),
+)
+
+var capacity = object(newCapacity,
+	has("connections", "levels, ascending from 0; default 0, 1000, 2000, 5000, 10000, 20000", axis(0, maxConnections), func(c *lab.CapacitySpec) *[]int { return &c.Connections }),
+	has("kinds", "idle (default), active", list(oneOf(lab.HoldIdle, lab.HoldActive)), func(c *lab.CapacitySpec) *[]lab.HoldKind { return &c.Kinds }),
+	has("ramps", "ascending ramps, each from a fresh server; default 3", integer(1, 100), func(c *lab.CapacitySpec) *int { return &c.Ramps }),
+	has("holders", "processes that hold, default as the limits ask", integer(1, 1024), func(c *lab.CapacitySpec) *int { return &c.Holders }),
+	has("sizes", "memory sizes to project to; default 8, 16 and 32 GiB", list(size), func(c *lab.CapacitySpec) *[]int64 { return &c.SizesBytes }),
+	has("reserve", "memory kept for the system, default 1GiB", size, func(c *lab.CapacitySpec) *int64 { return &c.ReserveBytes }),
+	has("connections_per_user", "default 2, 4 and 6, as browsers open", axis(1, 1000), func(c *lab.CapacitySpec) *[]int { return &c.ConnectionsPerUser }),
+	has("nginx", "directives over those of the state", directives, func(c *lab.CapacitySpec) *map[string]string { return &c.Nginx }),
+	has("state", "state measured, default the last", text, func(c *lab.CapacitySpec) *string { return &c.State }),
+)
+
+// tool lists what lab/load drives; other tools of DESIGN §7 come later.
+var tool = oneOf("wrk", "ab")
+
+// figures are the short names of what a claim may be about.
+var figures = map[string]lab.Metric{
+	"rps": lab.Goodput, "goodput": lab.Goodput, "cpu_per_request": lab.CPUPerRequest, "error_ratio": lab.ErrorRatio,
+	"mean": lab.MeanS, "p50": lab.P50S, "p90": lab.P90S, "p99": lab.P99S,
+}
+
+var figureName = oneOf("rps", "goodput", "cpu_per_request", "error_ratio", "mean", "p50", "p90", "p99")
+
+var figure = value[lab.Metric]{figureName.schema, func(d *decoding, path string, n ast.Node) (lab.Metric, bool) {
+	name, ok := figureName.read(d, path, n)
+	return figures[name], ok
+}}
+
+// cpus is "auto", or CPU numbers as the kernel writes them.
+var cpus = value[string]{schema{"type": []string{"string", "integer"}}, func(d *decoding, path string, n ast.Node) (string, bool) {
+	s, _, ok := scalar(n)
+	if !ok || s == "" {
+		return wrong[string](d, n, `CPU numbers such as "0-3,8", or auto`, "")
+	}
+	if _, err := lab.ParseCPUs(s); err != nil && s != "auto" {
+		return wrong[string](d, n, `CPU numbers such as "0-3,8", or auto`, "")
+	}
+	return s, true
+}}
+
+// sysctlValue is one value, or several of a sysctl that has several, which are joined by spaces.
+var sysctlValue = value[string]{schema{"type": []string{"string", "number", "array"}}, func(d *decoding, path string, n ast.Node) (string, bool) {
+	words, ok := list(text).read(d, path, n)
+	return strings.Join(words, " "), ok
+}}
+
+// directives are nginx directives by dotted name. The arguments of a list are joined by spaces. true and false are
+// "on" and "off", but stay what they are for the flags of listen (listen.reuseport).
+var directives = anyKeys("an nginx directive", directivePattern, argument, func() map[string]string { return map[string]string{} },
+	func(m map[string]string, name, argument string) map[string]string {
+		if onOff := map[string]string{yes: "on", no: "off"}; !strings.HasPrefix(name, "listen.") && onOff[argument] != "" {
+			argument = onOff[argument]
+		}
+		m[name] = argument
+		return m
+	})
+
+const yes, no = "true", "false"
+
+var argument = value[string]{schema{"type": []string{"string", "number", "boolean", "array"}}, func(d *decoding, path string, n ast.Node) (string, bool) {
+	if b, ok := n.(*ast.BoolNode); ok {
+		s, _, _ := scalar(b)
+		return s, true
+	}
+	words, ok := list(text).read(d, path, n)
+	return strings.Join(words, " "), ok
+}}

@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"ngxlab/lab"
+)
+
+// Commit records a run, a build, a capacity level or the outcome of a campaign, whole or not at all.
+func (s *Store) Commit(ctx context.Context, c lab.CampaignID, r lab.Record) error {
+	switch {
+	case r.Run != nil:
+		return s.commitRun(ctx, c, *r.Run)
+	case r.Build != nil:
+		return s.commitBuild(ctx, c, *r.Build)
+	case r.Level != nil:
+		return s.commitLevel(ctx, c, *r.Level)
+	case r.Outcome != nil:
+		return s.commitOutcome(ctx, c, *r.Outcome)
+	}
+	return fmt.Errorf("commit to campaign %s: %w", c, errors.New("an empty record"))
+}
+
+func (s *Store) commitBuild(ctx context.Context, c lab.CampaignID, b lab.Build) error {
+	text, err := jsonText(b)
+	if err != nil {
+		return fmt.Errorf("commit build %s: %w", b.Recipe, err)
+	}
+	err = s.exec(ctx, `INSERT INTO builds (campaign, recipe, id, version, compiler, took_s, json) VALUES (?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT DO NOTHING`, string(c), b.Recipe, b.ID, b.Version, b.Compiler, b.TookS, text)
+	if err != nil {
+		return fmt.Errorf("commit build %s: %w", b.Recipe, err)
+	}
+	return nil
+}
+
+// commitLevel replaces what an earlier attempt left for the same level.
+func (s *Store) commitLevel(ctx context.Context, c lab.CampaignID, l lab.CapacityLevel) error {
+	what := fmt.Sprintf("commit level of %d %s connections", l.Asked, l.Kind)
+	parts, err := jsonText(l.Parts)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	text, err := jsonText(l)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	err = s.exec(ctx, `INSERT OR REPLACE INTO capacity_levels (campaign, kind, ramp, asked, connections, settled_s, problem, parts_bytes, json)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`, string(c), string(l.Kind), l.Ramp, l.Asked, l.Connections, l.SettledS, l.Problem, parts, text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+func (s *Store) commitOutcome(ctx context.Context, c lab.CampaignID, o lab.Outcome) error {
+	text, err := jsonText(o)
+	if err != nil {
+		return fmt.Errorf("commit outcome of campaign %s: %w", c, err)
+	}
+	err = s.exec(ctx, "UPDATE campaigns SET status = ?, reason = ?, ended = ?, outcome = ? WHERE id = ?",
+		string(o.Status), string(o.Reason), formatTime(time.Now()), text, string(c))
+	if err != nil {
+		return fmt.Errorf("commit outcome of campaign %s: %w", c, err)
+	}
+	return nil
+}
+
+// Originals records the values found on a host before the first change of the campaign's present part. A value once
+// recorded stays: a later call for the same knob changes nothing.
+func (s *Store) Originals(ctx context.Context, c lab.CampaignID, h lab.HostName, cs []lab.Change) error {
+	err := s.inTx(ctx, func(tx *sql.Tx) error {
+		for _, ch := range cs {
+			_, err := tx.ExecContext(ctx, `INSERT INTO originals (campaign, part, host, kind, name, value, at)
+				SELECT id, parts, ?, ?, ?, ?, ? FROM campaigns WHERE id = ? ON CONFLICT DO NOTHING`,
+				string(h), ch.Knob.Kind, ch.Knob.Name, sql.NullString{String: ch.From.Text, Valid: !ch.From.Absent}, formatTime(time.Now()), string(c))
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("record original values of %s: %w", h, err)
+	}
+	return nil
+}
+
+// Event records what happened.
+func (s *Store) Event(ctx context.Context, c lab.CampaignID, e lab.Event) error {
+	text, err := jsonText(e)
+	if err != nil {
+		return fmt.Errorf("record event %s: %w", e.Kind, err)
+	}
+	err = s.exec(ctx, "INSERT INTO events (campaign, at, kind, host, text, json) VALUES (?, ?, ?, ?, ?, ?)",
+		string(c), formatTime(e.At), string(e.Kind), string(e.Host), e.Text, text)
+	if err != nil {
+		return fmt.Errorf("record event %s: %w", e.Kind, err)
+	}
+	return nil
+}
+
+// SaveVerdicts replaces the verdicts of a campaign.
+func (s *Store) SaveVerdicts(ctx context.Context, c lab.CampaignID, vs []lab.Verdict) error {
+	var args []any
+	for i, v := range vs {
+		text, err := jsonText(v)
+		if err != nil {
+			return fmt.Errorf("save verdicts of campaign %s: %w", c, err)
+		}
+		k := v.Comparison
+		args = append(args, string(c), i, v.Family, v.Claim, string(k.Target), k.State, k.Over, k.Load, string(k.Metric), string(v.Word),
+			k.Ratio, k.Low, k.High, v.Text, text)
+	}
+	err := s.inTx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "DELETE FROM verdicts WHERE campaign = ?", string(c)); err != nil {
+			return err
+		}
+		return insertRows(ctx, tx, "verdicts (campaign, position, family, claim, target, state, over, load, metric, word, ratio, low, high, text, json)", 15, args)
+	})
+	if err != nil {
+		return fmt.Errorf("save verdicts of campaign %s: %w", c, err)
+	}
+	return nil
+}
+
+// exec runs one statement as a transaction of its own.
+func (s *Store) exec(ctx context.Context, query string, args ...any) error {
+	return s.inTx(ctx, func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, query, args...)
+		return err
+	})
+}

@@ -13,15 +13,15 @@ const (
 	EnvDir      = "NGXLAB_DIR"      // state directory of the agent that started it
 )
 
-// kept are the variables of the agent's own environment that commands get, when set. The proxies are for fetching sources.
-var kept = []string{"HOME", "USER", "LOGNAME", "TMPDIR", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"}
+// kept are the variables of the agent's own environment that commands get, when set.
+var kept = []string{"HOME", "USER", "LOGNAME", "TMPDIR"}
 
 // environment is the minimal environment of a command, with its own additions last. Numbers are printed the C way
 // whatever the host's language.
 func environment(c lab.Command, dir string) []string {
 	env := []string{"PATH=" + searchPath(), "LC_ALL=C", EnvCampaign + "=" + string(c.Campaign), EnvDir + "=" + dir}
 	for _, name := range kept {
-		if value, ok := os.LookupEnv(name); ok && (c.Tool == "" || !strings.HasSuffix(strings.ToLower(name), "_proxy")) {
+		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}
 	}

@@ -1,0 +1,80 @@
+// Package wire is what the agent on a host and the program that asks it share: the greeting, the paths, the requests
+// and the replies. Every request is a POST with one JSON value as its body, over HTTP/1.1 on a yamux session.
+package wire
+
+import (
+	"time"
+
+	"ngxlab/lab"
+)
+
+// Protocol is the version of all that follows. Both ends must have the same.
+const Protocol = 1
+
+// The paths, each with its request and the type of its Reply, or of the items of its stream of Lines.
+const (
+	PathFacts     = "/facts"     // lab.FactsQuery → Reply[lab.Facts]
+	PathRead      = "/read"      // []lab.KnobID → Reply[[]lab.Value]
+	PathApply     = "/apply"     // Apply → Reply[[]lab.Applied]
+	PathRestore   = "/restore"   // None → Reply[[]lab.Restored]
+	PathPending   = "/pending"   // None → Reply[[]lab.Pending]
+	PathInstall   = "/install"   // Install → stream of log lines and one None
+	PathBuild     = "/build"     // lab.Recipe → stream of log lines and one lab.Build
+	PathServe     = "/serve"     // lab.Serving → stream of one lab.Server, kept open until the server shall stop
+	PathArm       = "/arm"       // []lab.Command → Reply[lab.Armed]
+	PathFire      = "/fire"      // Fire → Reply[[]lab.Process]
+	PathHold      = "/hold"      // lab.Hold → Reply[lab.Held]
+	PathWatch     = "/watch"     // lab.Watch → stream of lab.Sample
+	PathClock     = "/clock"     // None → Reply[lab.Instant]
+	PathYardstick = "/yardstick" // None → Reply[lab.Yardstick]
+	PathClaim     = "/claim"     // Claim → Reply[None]
+	PathRelease   = "/release"   // None → Reply[None]
+)
+
+// Both ends send a keep-alive each KeepAlive and give the link up when none was answered within GiveUp: a cut link is
+// noticed within the sum of both.
+const (
+	KeepAlive = time.Second
+	GiveUp    = 3 * time.Second
+)
+
+// None is an empty request or result.
+type None struct{}
+
+// Apply asks to change knobs in order.
+type Apply struct {
+	Campaign lab.CampaignID `json:"campaign"`
+	Changes  []lab.Change   `json:"changes"`
+}
+
+// Install asks for packages of the host's package manager.
+type Install struct {
+	Packages []string `json:"packages"`
+}
+
+// Fire asks to let an armed set go.
+type Fire struct {
+	Armed lab.Armed   `json:"armed"`
+	At    lab.Instant `json:"at_ns"`
+}
+
+// Claim asks for the host's lock, without which nothing is changed or started.
+type Claim struct {
+	Campaign lab.CampaignID `json:"campaign"`
+	Owner    string         `json:"owner"` // who and where, for people: "ana@desk pid 4242"
+}
+
+// Reply is the answer to a request that has one. A result may come with an error: what was done before it.
+type Reply[T any] struct {
+	Result T      `json:"result"`
+	Error  *Error `json:"error,omitempty"`
+}
+
+// Line is one line of an answer that is a stream (a JSON value per line). A stream that was not cut off ends with a
+// line whose End is true, or with an error.
+type Line[T any] struct {
+	Log   string `json:"log,omitempty"`
+	Item  *T     `json:"item,omitempty"`
+	Error *Error `json:"error,omitempty"`
+	End   bool   `json:"end,omitempty"`
+}

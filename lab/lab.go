@@ -8,6 +8,7 @@ package lab
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -41,8 +42,8 @@ func (c Clock) Instant(t time.Time) Instant { return c.Host.Add(t.Sub(c.At)) }
 // Duration is a time.Duration that is written as seconds in JSON.
 type Duration struct{ time.Duration }
 
-// Seconds makes a Duration of s seconds.
-func Seconds(s float64) Duration { return Duration{time.Duration(s * float64(time.Second))} }
+// Seconds makes a Duration of s seconds, rounded to the nanosecond so that JSON gives back what it was given.
+func Seconds(s float64) Duration { return Duration{time.Duration(math.Round(s * float64(time.Second)))} }
 
 // MarshalJSON writes the duration as a number of seconds.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.Seconds()) }

@@ -43,7 +43,9 @@ func (c Clock) Instant(t time.Time) Instant { return c.Host.Add(t.Sub(c.At)) }
 type Duration struct{ time.Duration }
 
 // Seconds makes a Duration of s seconds, rounded to the nanosecond so that JSON gives back what it was given.
-func Seconds(s float64) Duration { return Duration{time.Duration(math.Round(s * float64(time.Second)))} }
+func Seconds(s float64) Duration {
+	return Duration{time.Duration(math.Round(s * float64(time.Second)))}
+}
 
 // MarshalJSON writes the duration as a number of seconds.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.Seconds()) }

@@ -79,11 +79,11 @@ func TestWhereHoldsThePlaceOfKeysAndElements(t *testing.T) {
 	text = strings.Replace(text, "connections: 10}", "connections: [10, 20]}", 1)
 	e := decode(t, text)
 	for path, want := range map[string]lab.Position{
-		"name":                                     {Line: 1, Column: 1},
-		"hosts.here":                               {Line: 3, Column: 3},
-		"hosts.here.roles[1]":                      {Line: 3, Column: 39},
-		"steps[1].name":                            {Line: 6, Column: 5},
-		"steps[1].sysctl.net.core.somaxconn":       {Line: 7, Column: 14},
+		"name":                               {Line: 1, Column: 1},
+		"hosts.here":                         {Line: 3, Column: 3},
+		"hosts.here.roles[1]":                {Line: 3, Column: 39},
+		"steps[1].name":                      {Line: 6, Column: 5},
+		"steps[1].sysctl.net.core.somaxconn": {Line: 7, Column: 14},
 		"steps[1].nginx.events.worker_connections": {Line: 9, Column: 7},
 		"load[0].connections":                      {Line: 11, Column: 17},
 		"load[0].connections[1]":                   {Line: 11, Column: 35},

@@ -40,9 +40,10 @@ type Command struct {
 
 // Share is one process's part of a load point.
 type Share struct {
-	Connections int `json:"connections"`
-	Requests    int `json:"requests,omitempty"`
-	Threads     int `json:"threads,omitempty"`
+	Connections int      `json:"connections"`
+	Requests    int      `json:"requests,omitempty"`
+	Threads     int      `json:"threads,omitempty"`
+	Duration    Duration `json:"duration_s,omitzero"` // measured time asked for; 0 = a fixed count
 }
 
 // Driving is the commands of one load point against one target, per load host.

@@ -151,7 +151,7 @@ func (e Effect) numbers() string {
 		return ""
 	}
 	if e.Mark == LowerBound {
-		return "at least " + percentChange(e.Value)
+		return percentChange(e.Value) // the word says "at least"
 	}
 	low, high, ok := e.interval()
 	if !ok {

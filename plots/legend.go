@@ -71,7 +71,9 @@ func (l legend) places(u *ruler, width float64) (at []point, rows int) {
 	return at, rows + 1
 }
 
-func (e entry) width(u *ruler) float64 { return legendSample + u.textWidth(e.text, sizeText) + legendGap }
+func (e entry) width(u *ruler) float64 {
+	return legendSample + u.textWidth(e.text, sizeText) + legendGap
+}
 
 func (l legend) height(u *ruler, width float64) float64 {
 	if len(l.entries) == 0 && len(l.notes) == 0 {

@@ -44,6 +44,7 @@ type CapacityFit struct {
 	High               float64   `json:"high_bytes_per_connection"`
 	InterceptBytes     float64   `json:"intercept_bytes"`
 	NotLinear          bool      `json:"not_linear,omitempty"`
+	NoInterval         bool      `json:"no_interval,omitempty"`    // fewer than two ramps: Low and High are meaningless
 	Divided            bool      `json:"divided_by_two,omitempty"` // kernel memory of a shared kernel, split between the ends by assumption
 }
 
@@ -55,15 +56,29 @@ type CapacityProjection struct {
 	Connections   int64         `json:"connections"`
 	Low           int64         `json:"low_connections"`
 	High          int64         `json:"high_connections"`
-	Users         map[int]int64 `json:"users"` // connections per user → users
+	NoInterval    bool          `json:"no_interval,omitempty"` // Low and High are meaningless
+	Users         map[int]int64 `json:"users"`                 // connections per user → users
 	FirstLimit    string        `json:"first_limit"`
 	AtFirstLimit  int64         `json:"at_first_limit_connections"`
 	Extrapolation bool          `json:"extrapolation"` // beyond 4 × the tested range
 }
 
-// CapacityResult is everything the capacity part concludes.
+// CapacityRule is a rule of thumb beside the measured figure.
+type CapacityRule struct {
+	Kind          HoldKind `json:"kind"`
+	Rule          string   `json:"rule"`   // in words
+	Source        string   `json:"source"` // who says so
+	Of            string   `json:"of"`     // what the figures are: "bytes per connection", "bytes for 200,000 connections"
+	LowBytes      float64  `json:"low_bytes"`
+	HighBytes     float64  `json:"high_bytes"`
+	MeasuredBytes float64  `json:"measured_bytes"`
+}
+
+// CapacityResult is everything the capacity part concludes. Its levels have the parts that count, as used in the fits
+// (kernel parts already divided by two on a shared kernel), with "kernel", "floor" and "total" added where known.
 type CapacityResult struct {
 	Levels      []CapacityLevel      `json:"levels"`
+	Rules       []CapacityRule       `json:"rules,omitempty"`
 	Fits        []CapacityFit        `json:"fits"`
 	Projections []CapacityProjection `json:"projections"`
 	Notes       []string             `json:"notes,omitempty"`

@@ -92,6 +92,7 @@ type Results struct {
 	Runs     []Run           `json:"runs"` // by part, round, time; without raw output and samples unless asked for
 	Events   []Event         `json:"events,omitempty"`
 	Levels   []CapacityLevel `json:"capacity_levels,omitempty"`
+	Capacity *CapacityResult `json:"capacity,omitempty"` // concluded from Levels by lab/capacity; absent until somebody asks
 	Verdicts []Verdict       `json:"verdicts,omitempty"` // as stored at the end of the campaign
 	Version  string          `json:"version"`            // of ngxlab that ran it
 }

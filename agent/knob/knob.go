@@ -10,12 +10,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"ngxlab/lab"
+	"ngxlab/lab/tune"
 )
 
 // ProcSys is where the kernel shows its sysctls.
@@ -231,9 +231,4 @@ func (k *Keeper) alone(ctx context.Context, do func(*journal) error) (err error)
 }
 
 // same reports whether two values of a knob mean the same.
-func same(id lab.KnobID, a, b lab.Value) bool {
-	if a.Absent || b.Absent {
-		return a.Absent == b.Absent
-	}
-	return strings.Join(strings.Fields(a.Text), " ") == strings.Join(strings.Fields(b.Text), " ")
-}
+func same(id lab.KnobID, a, b lab.Value) bool { return tune.EqualValues(id, a, b) }

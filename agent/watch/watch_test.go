@@ -1,0 +1,246 @@
+package watch
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"ngxlab/lab"
+)
+
+func fixture(t *testing.T) *Watcher {
+	t.Helper()
+	return &Watcher{
+		Host:     "web",
+		Proc:     "testdata/proc",
+		Server:   func() (lab.Server, bool) { return lab.Server{Master: 100, Workers: []int{101, 999}}, true },
+		LoadPIDs: func() []int { return []int{200, 201} },
+		ErrorLog: func() string { return "" },
+	}
+}
+
+// once takes one sample.
+func once(t *testing.T, w *Watcher, what lab.Watch) lab.Sample {
+	t.Helper()
+	what.Once = true
+	var got []lab.Sample
+	if err := w.Watch(t.Context(), what, func(s lab.Sample) { got = append(got, s) }); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 1 {
+		t.Fatalf("%d samples, want one", len(got))
+	}
+	return got[0]
+}
+
+func TestSampleHoldsTheCountersOfTheHost(t *testing.T) {
+	s := once(t, fixture(t), lab.Watch{Slabs: true})
+	if len(s.CPUs) != 2 || s.CPUs[1].CPU != 1 || s.CPUs[0].IdleS < 100 || s.CPUs[0].BusyS() <= 0 {
+		t.Errorf("CPUs %+v", s.CPUs)
+	}
+	if s.Memory.TotalBytes != 25276510208 || s.Memory.AvailableBytes == 0 || s.Memory.SlabBytes == 0 {
+		t.Errorf("memory %+v", s.Memory)
+	}
+	if s.SwapPages != 42 || s.BootID != "0f0e0d0c-1111-2222-3333-444455556666" || s.Host != "web" {
+		t.Errorf("swap %d, boot %q, host %q", s.SwapPages, s.BootID, s.Host)
+	}
+	if c := s.Conntrack; c == nil || c.Count != 1234 || c.Max != 262144 || c.Drops != 27 {
+		t.Errorf("conntrack %+v", c)
+	}
+	for _, name := range []string{"ListenOverflows", "ListenDrops", "TCPSynRetrans", "ActiveOpens", "PassiveOpens", "RetransSegs",
+		"SyncookiesSent", "TCPTimeWaitOverflow", "TCPMemoryPressures", "EstabResets", "OutRsts"} {
+		if _, ok := s.TCP[name]; !ok {
+			t.Errorf("counter %s is missing", name)
+		}
+	}
+	if s.Sockets["tcp_mem_pages"] != 369 || s.Sockets["tcp_tw"] != 2 || s.Sockets["tcp_inuse"] != 1 {
+		t.Errorf("sockets %v", s.Sockets)
+	}
+	if s.Slabs["TCP"] == 0 || s.Slabs["eventpoll_epi"] == 0 || s.Slabs["kmalloc-64"] != 0 {
+		t.Errorf("slabs %v", s.Slabs)
+	}
+	if s.Processes != nil || s.Listeners != nil || s.Status != nil || s.ErrorLog != nil {
+		t.Errorf("what was not asked for: %+v", s)
+	}
+	if s.At == 0 || s.WallNS == 0 || s.TookS <= 0 || s.AgentCPUS <= 0 || s.AgentRSSBytes <= 0 {
+		t.Errorf("clocks and agent: %+v", s)
+	}
+}
+
+func TestSampleHoldsTheProcessesOfServerAndLoad(t *testing.T) {
+	s := once(t, fixture(t), lab.Watch{Server: true, Load: true})
+	if len(s.Processes) != 4 {
+		t.Fatalf("processes %+v, want master, the two workers it has now, and the load process that lives", s.Processes)
+	}
+	master, worker, load := s.Processes[0], s.Processes[1], s.Processes[3]
+	if master.Role != lab.ServerMaster || master.CPUS != 0.005 || master.PSSBytes != 530*1024 || master.FDs != 3 || master.FDLimit != 20000 {
+		t.Errorf("master %+v", master)
+	}
+	if worker.PID != 101 || worker.Role != lab.ServerWorker || worker.CPUS != 1.5 || worker.PSSBytes != 2<<20 || worker.FDs != 4 || worker.Threads != nil {
+		t.Errorf("worker %+v", worker)
+	}
+	if s.Processes[2].PID != 102 {
+		t.Errorf("second worker %+v", s.Processes[2])
+	}
+	if load.Role != lab.LoadProcess || load.Name != "wrk" || load.CPUS != 1.501000001 || load.Threads[201] != 0.7 || len(load.Threads) != 3 || load.PSSBytes != 0 {
+		t.Errorf("load %+v", load)
+	}
+}
+
+func TestWithoutAServerNothingOfAServerIsRead(t *testing.T) {
+	w := fixture(t)
+	w.Server = func() (lab.Server, bool) { return lab.Server{}, false }
+	if s := once(t, w, lab.Watch{Server: true, StatusPort: 1}); s.Processes != nil || s.Status != nil {
+		t.Errorf("sample %+v", s)
+	}
+}
+
+func TestHostWithoutReadingsIsAnError(t *testing.T) {
+	w := &Watcher{Proc: t.TempDir()}
+	if err := w.Watch(t.Context(), lab.Watch{Once: true}, func(lab.Sample) {}); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestSamplesKeepToTheGridAndEndWithItsLastInstant(t *testing.T) {
+	w := fixture(t)
+	what := lab.Watch{Start: Now().Add(20 * time.Millisecond), Interval: lab.Seconds(0.01), Count: 20}
+	var got []lab.Sample
+	if err := w.Watch(t.Context(), what, func(s lab.Sample) { got = append(got, s) }); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int64]bool{}
+	for _, s := range got {
+		n := int64(s.At.Sub(what.Start) / what.Interval.Duration)
+		if s.At < what.Start || seen[n] && n < int64(what.Count)-1 {
+			t.Errorf("sample at %v after the start: before it, or a second one in its interval", s.At.Sub(what.Start))
+		}
+		seen[n] = true
+	}
+	if last := got[len(got)-1]; last.At < what.Start.Add(19*what.Interval.Duration) {
+		t.Errorf("last sample %v after the start, want the last instant of the grid", last.At.Sub(what.Start))
+	}
+}
+
+func TestInstantsThatPassedAreLeftOutButTheLastIsNot(t *testing.T) {
+	what := lab.Watch{Start: 1000, Interval: lab.Duration{Duration: 100}, Count: 10}
+	for _, c := range []struct {
+		i    int64
+		now  lab.Instant
+		want int64
+	}{{0, 1050, 1}, {0, 1100, 1}, {0, 1250, 3}, {2, 1210, 3}, {3, 5000, 9}, {9, 5000, 10}} {
+		if got := next(what, c.i, c.now); got != c.want {
+			t.Errorf("after instant %d at %d: %d, want %d", c.i, c.now, got, c.want)
+		}
+	}
+	what.Count = 0
+	if got := next(what, 3, 5000); got != 40 {
+		t.Errorf("endless watch: %d, want 40", got)
+	}
+}
+
+func TestCancelledWatchEndsWithoutError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	n := 0
+	err := fixture(t).Watch(ctx, lab.Watch{Start: Now(), Interval: lab.Seconds(3600)}, func(lab.Sample) { n++; cancel() })
+	if err != nil || n != 1 {
+		t.Errorf("%d samples, error %v", n, err)
+	}
+}
+
+func TestIntervalMustBePositive(t *testing.T) {
+	if err := fixture(t).Watch(t.Context(), lab.Watch{}, func(lab.Sample) {}); err == nil {
+		t.Error("no error")
+	}
+}
+
+func TestThisProcessIsReadAsALoadProcess(t *testing.T) {
+	w := &Watcher{LoadPIDs: func() []int { return []int{os.Getpid()} }}
+	before := once(t, w, lab.Watch{Load: true}).Processes
+	work(1)
+	work(2)
+	after := once(t, w, lab.Watch{Load: true}).Processes
+	if len(before) != 1 || len(after) != 1 {
+		t.Fatalf("processes %v, %v", before, after)
+	}
+	if spent := after[0].CPUS - before[0].CPUS; spent < 0.005 || spent > 10 {
+		t.Errorf("CPU time %v s for two pieces of work", spent)
+	}
+	if after[0].FDs < 3 || after[0].FDLimit <= 0 || len(after[0].Threads) < 2 {
+		t.Errorf("process %+v", after[0])
+	}
+}
+
+func TestDescriptorsAreCountedAlsoWhereTheDirectoryHasNoSize(t *testing.T) {
+	dir := t.TempDir()
+	w := &Watcher{Proc: dir}
+	for _, name := range []string{"0", "1", "7"} {
+		if err := os.MkdirAll(filepath.Join(dir, "9/fd", name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := w.descriptors("9/"); n != 3 {
+		t.Errorf("%d descriptors, want 3", n)
+	}
+}
+
+func TestNewLinesOfTheErrorLogAreGivenOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "error.log")
+	w := fixture(t)
+	w.ErrorLog = func() string { return path }
+	lines := func() []string { return once(t, w, lab.Watch{Server: true}).ErrorLog }
+	if got := lines(); got != nil {
+		t.Errorf("before there is a log: %q", got)
+	}
+	write := func(text string) {
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one\ntwo\nthr")
+	if got := lines(); len(got) != 2 || got[1] != "two" {
+		t.Errorf("first lines %q", got)
+	}
+	if got := lines(); got != nil {
+		t.Errorf("half a line %q", got)
+	}
+	write("ee\n")
+	if got := lines(); len(got) != 1 || got[0] != "three" {
+		t.Errorf("the whole line %q", got)
+	}
+	for range 20_000 {
+		write("x\n")
+	}
+	if got := lines(); len(got) > maxLogLines || len(got) == 0 {
+		t.Errorf("%d lines of a flood", len(got))
+	}
+	if got := lines(); got != nil {
+		t.Errorf("after a flood %q", got)
+	}
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	write("new\n")
+	if got := lines(); len(got) != 1 || got[0] != "new" {
+		t.Errorf("after truncation %q", got)
+	}
+}
+
+func BenchmarkSample(b *testing.B) {
+	w := &Watcher{LoadPIDs: func() []int { return []int{os.Getpid()} },
+		Server: func() (lab.Server, bool) { return lab.Server{Master: os.Getpid(), Workers: []int{os.Getpid()}}, true }}
+	for b.Loop() {
+		if _, err := w.sample(b.Context(), lab.Watch{Server: true, Load: true, Ports: []int{1}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

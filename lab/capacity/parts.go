@@ -1,0 +1,113 @@
+package capacity
+
+import (
+	"slices"
+	"strings"
+
+	"ngxlab/lab"
+)
+
+// The names of parts that are not slab caches.
+const (
+	Server       = "server"        // PSS of all server processes
+	SocketMemory = "socket memory" // /proc/net/sockstat TCP mem, pages × page size
+	Kernel       = "kernel"        // all kernel parts that count
+	Floor        = "floor"         // TCP + filp + epoll: what a connection costs at the very least
+	Total        = "total"         // server + kernel
+)
+
+// Caches are the slab caches that grow with connections (Linux 6.x, /proc/slabinfo): the socket and its inode, dentry
+// and file, the epoll item and wake-up source, the connection-tracking entry, a request socket, a TIME_WAIT socket and
+// packet buffers. A trailing * stands for any ending. Caches that only happen to grow at the same time stay out.
+var Caches = []string{
+	"TCP", "TCPv6", "sock_inode_cache", "filp", "dentry", "eventpoll_*", "ep_head", "nf_conntrack",
+	"request_sock_TCP", "tw_sock_TCP", "skbuff_*",
+}
+
+// floorCaches are the caches of the floor.
+var floorCaches = []string{"TCP", "TCPv6", "filp", "eventpoll_*", "ep_head"}
+
+func matches(patterns []string, cache string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		if stem, any := strings.CutSuffix(p, "*"); any {
+			return strings.HasPrefix(cache, stem)
+		}
+		return p == cache
+	})
+}
+
+// counted returns the parts that count and that every level has, sorted, and those that some levels lack.
+func counted(levels []lab.CapacityLevel) (parts, patchy []string) {
+	seen := map[string]int{}
+	for _, l := range levels {
+		for name := range l.Parts {
+			if name == Server || name == SocketMemory || matches(Caches, name) {
+				seen[name]++
+			}
+		}
+	}
+	for name, n := range seen {
+		if n == len(levels) {
+			parts = append(parts, name)
+			continue
+		}
+		patchy = append(patchy, name)
+	}
+	slices.Sort(parts)
+	slices.Sort(patchy)
+	return parts, patchy
+}
+
+// settled is a level with the given parts and their sums. The kernel parts are divided by two when both ends of each
+// connection live on this kernel.
+func settled(l lab.CapacityLevel, parts []string, shared bool) lab.CapacityLevel {
+	was := l.Parts
+	l.Parts = map[string]int64{}
+	kernel, kernelKnown := int64(0), false
+	floor, floorKnown := int64(0), false
+	for _, name := range parts {
+		bytes := was[name]
+		if name == Server {
+			l.Parts[name] = bytes
+			continue
+		}
+		if shared {
+			bytes /= 2
+		}
+		l.Parts[name] = bytes
+		kernel, kernelKnown = kernel+bytes, kernelKnown || name != SocketMemory
+		if matches(floorCaches, name) {
+			floor, floorKnown = floor+bytes, floorKnown || name == "TCP"
+		}
+	}
+	server, serverKnown := l.Parts[Server]
+	if kernelKnown {
+		l.Parts[Kernel] = kernel
+	}
+	if floorKnown {
+		l.Parts[Floor] = floor
+	}
+	if kernelKnown && serverKnown {
+		l.Parts[Total] = server + kernel
+	}
+	return l
+}
+
+// ordered returns the names of a level's parts: the sums and the server first, then the rest by name.
+func ordered(parts map[string]int64) []string {
+	first := []string{Total, Server, Kernel, Floor, SocketMemory}
+	var names []string
+	for _, name := range first {
+		if _, known := parts[name]; known {
+			names = append(names, name)
+		}
+	}
+	var rest []string
+	for name := range parts {
+		if !slices.Contains(first, name) {
+			rest = append(rest, name)
+		}
+	}
+	slices.Sort(rest)
+	return append(names, rest...)
+}

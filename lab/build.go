@@ -64,7 +64,8 @@ type Server struct {
 	Serving      string           `json:"serving"` // state it was started for
 	Master       int              `json:"master_pid"`
 	Workers      []int            `json:"worker_pids"`
-	Effective    string           `json:"effective,omitempty"` // nginx -T
+	Prefix       string           `json:"prefix,omitempty"`    // its fresh directory; the error log is logs/error.log inside
+	Effective    string           `json:"effective,omitempty"` // nginx -T, with {prefix} for the directory, so that equal servers have equal texts
 	EffectiveSHA string           `json:"effective_sha256"`
 	NofileSoft   int              `json:"nofile_soft"` // of the workers
 	NofileHard   int              `json:"nofile_hard"`

@@ -79,15 +79,16 @@ func killUntilNone(limit time.Duration, find func() ([]int, error)) error {
 		if err != nil || len(pids) == 0 {
 			return err
 		}
-		if time.Now().After(end) {
-			return fmt.Errorf("kill processes %v: still there after %v", pids, limit)
-		}
+		var errs []error
 		for _, pid := range pids {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return fmt.Errorf("kill process %d: %w", pid, err)
+				errs = append(errs, fmt.Errorf("kill process %d: %w", pid, err)) // e.g. run as root by sudo
 			}
 		}
-		time.Sleep(pause) // an orphan's end is announced to nobody here
+		if time.Now().After(end) {
+			return errors.Join(append(errs, fmt.Errorf("kill processes %v: still there after %v", pids, limit))...)
+		}
+		time.Sleep(pause) // the end of an orphan is announced to nobody here
 	}
 }
 

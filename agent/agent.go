@@ -1,0 +1,116 @@
+// Package agent does on a host what the program asks: it serves HTTP over a yamux session on a pipe, holds the host's
+// lock, and makes sure that nothing it started outlives it.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/yamux"
+
+	"ngxlab/agent/process"
+	"ngxlab/agent/wire"
+)
+
+// Options of Serve.
+type Options struct {
+	Dir  string   // state directory: journal, builds, work, lock
+	Exe  string   // the agent's binary, to be started again as a waiting process or a holder; "" = /proc/self/exe
+	Hash string   // SHA-256 of the binary, for greeting and facts
+	Nice int      // nice value of the commands
+	Lock *os.File // the lock file, opened by a guard that keeps it open too; nil = Serve opens it
+}
+
+// drain is how long requests in work may take to notice that the session is over.
+const drain = 2 * time.Second
+
+// Serve greets, and answers requests on conn until it closes, falls silent for 4 s or ctx ends. Then it ends everything
+// it started, frees the lock, and closes conn. The end of the session is no error.
+func Serve(ctx context.Context, conn io.ReadWriteCloser, o Options) error {
+	lock, err := openLock(o)
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	p, err := newParts(o)
+	if err != nil {
+		return errors.Join(err, lock.close(), conn.Close())
+	}
+	s := &session{parts: p, lock: lock, dir: o.Dir}
+	err = s.serve(ctx, conn, o.Hash)
+	return errors.Join(err, p.end(), lock.close())
+}
+
+// session is one connection to the agent.
+type session struct {
+	parts    parts
+	lock     *hostLock
+	dir      string
+	requests sync.WaitGroup
+}
+
+func (s *session) serve(ctx context.Context, conn io.ReadWriteCloser, hash string) error {
+	if err := s.sweep(); err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	if err := wire.WriteGreeting(conn, wire.Greeting{Protocol: wire.Protocol, Hash: hash}); err != nil {
+		return errors.Join(fmt.Errorf("greet: %w", err), conn.Close())
+	}
+	mux, err := yamux.Server(conn, wire.Session(io.Discard))
+	if err != nil {
+		return errors.Join(fmt.Errorf("start the session: %w", err), conn.Close())
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	server := &http.Server{
+		Handler:     s.routes(),
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    log.New(io.Discard, "", 0),
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(mux) // ends with the session, which is no error
+	}()
+	select {
+	case <-ctx.Done():
+	case <-mux.CloseChan():
+	}
+	cancel()
+	_ = mux.Close()    // it closes conn; that the other end is gone already is no error
+	_ = server.Close() // as above
+	<-ended
+	return s.wait()
+}
+
+// wait waits for the requests in work, whose context has ended.
+func (s *session) wait() error {
+	idle := make(chan struct{})
+	go func() {
+		s.requests.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+		return nil
+	case <-time.After(drain):
+		return fmt.Errorf("end the session: requests were still in work after %v", drain)
+	}
+}
+
+// sweep ends what an earlier agent left behind, unless a living one holds the host.
+func (s *session) sweep() error {
+	err := s.lock.during(wire.Claim{Owner: "an agent that cleans up"}, func() error { return process.KillSurvivors(s.dir) })
+	var locked *wire.Error
+	if errors.As(err, &locked) && locked.Kind == wire.KindLocked {
+		return nil
+	}
+	return err
+}

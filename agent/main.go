@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"ngxlab/agent/knob"
+	"ngxlab/agent/process"
+	"ngxlab/agent/wire"
+	"ngxlab/lab"
+)
+
+// commandWorker is the hidden subcommand that a guard starts.
+const commandWorker = "worker"
+
+const usage = `usage: ngxlab-agent serve|restore|pending [--dir DIRECTORY]
+       ngxlab-agent version
+serve answers ngxlab on standard input and output; restore puts back what was changed on this host;
+pending lists what was changed and not put back.
+`
+
+// Exit codes of the agent, as ngxlab's own.
+const (
+	exitDone       = 0
+	exitFailed     = 1
+	exitUse        = 2
+	exitUnrestored = 3
+)
+
+// Main is the agent's program: args are its arguments without its name, the result is its exit code.
+func Main(args []string, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		_, _ = io.WriteString(stderr, usage)
+		return exitUse
+	}
+	code, err := command(args[0], args[1:], stdout, stderr)
+	if err != nil && !errors.Is(err, errReported) {
+		_, _ = fmt.Fprintf(stderr, "ngxlab-agent: %s: %v\n", args[0], err)
+	}
+	if err != nil && code == exitDone {
+		return exitFailed
+	}
+	return code
+}
+
+func command(name string, args []string, stdout, stderr io.Writer) (int, error) {
+	switch name {
+	case process.WaitCommand:
+		return exitFailed, process.Wait(args)
+	case "version":
+		hash, err := ownHash()
+		if err == nil {
+			_, err = fmt.Fprintf(stdout, "ngxlab-agent protocol %d, %s\n", wire.Protocol, hash)
+		}
+		return exitDone, err
+	}
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	dir := flags.String("dir", StateDir(), "state directory")
+	if flags.Parse(args) != nil || flags.NArg() > 0 {
+		return exitUse, nil
+	}
+	state, err := filepath.Abs(*dir)
+	if err != nil {
+		return exitFailed, err
+	}
+	switch name {
+	case "serve":
+		return exitDone, guard(state)
+	case commandWorker:
+		return exitDone, worker(state)
+	case "restore":
+		return restore(state, stdout)
+	case "pending":
+		return exitDone, pending(state, stdout)
+	}
+	_, err = io.WriteString(stderr, usage)
+	return exitUse, err
+}
+
+// StateDir is where the agent keeps journal, builds and work unless told otherwise: /var/lib/ngxlab for root, else
+// ngxlab below $XDG_STATE_HOME or ~/.local/state.
+func StateDir() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/ngxlab"
+	}
+	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
+		return filepath.Join(state, "ngxlab")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		home = "/var/tmp"
+	}
+	return filepath.Join(home, ".local", "state", "ngxlab")
+}
+
+// restore puts the host back from its journal, without the program. It ends with exitUnrestored when something is left.
+func restore(dir string, stdout io.Writer) (int, error) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer stop()
+	lock, err := openLock(Options{Dir: dir})
+	if err != nil {
+		return exitUnrestored, err
+	}
+	defer lock.close() //nolint:errcheck // the process ends next, and the lock with it
+	keeper, err := knob.Open(dir)
+	if err != nil {
+		return exitUnrestored, err
+	}
+	var done []lab.Restored
+	err = lock.during(wire.Claim{Owner: "ngxlab-agent restore"}, func() error {
+		swept := process.KillSurvivors(dir)
+		done, err = keeper.Restore(ctx)
+		return errors.Join(swept, err)
+	})
+	for _, r := range done {
+		if _, err := fmt.Fprintf(stdout, "%s: %s (%s, was %s)\n", r.Knob, r.Outcome, show(r.Original), show(r.Found)); err != nil {
+			return exitUnrestored, err
+		}
+	}
+	if err != nil {
+		return exitUnrestored, err
+	}
+	return exitDone, nil
+}
+
+func pending(dir string, stdout io.Writer) error {
+	keeper, err := knob.Open(dir)
+	if err != nil {
+		return err
+	}
+	entries, err := keeper.Pending()
+	for _, p := range entries {
+		_, e := fmt.Fprintf(stdout, "%s: originally %s, changed by campaign %s at %s\n", p.Knob, show(p.Original), p.Campaign, p.Since)
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+func show(v lab.Value) string {
+	if v.Absent {
+		return "absent"
+	}
+	return fmt.Sprintf("%q", v.Text)
+}

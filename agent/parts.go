@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"ngxlab/agent/build"
+	"ngxlab/agent/knob"
+	"ngxlab/agent/process"
+	"ngxlab/agent/watch"
+	"ngxlab/agent/wire"
+	"ngxlab/lab"
+)
+
+// parts is what the agent is made of: the packages below, joined. They do not know each other.
+type parts struct {
+	read    func(context.Context, []lab.KnobID) ([]lab.Value, error)
+	apply   func(context.Context, lab.CampaignID, []lab.Change) ([]lab.Applied, error)
+	restore func(context.Context) ([]lab.Restored, error)
+	pending func() ([]lab.Pending, error)
+
+	install func(context.Context, []string, io.Writer) error
+	build   func(context.Context, lab.Recipe, io.Writer) (lab.Build, error)
+
+	serve func(context.Context, lab.Serving, func(lab.Server)) error // until the context ends or the server does
+	arm   func(context.Context, []lab.Command) (lab.Armed, error)
+	fire  func(context.Context, lab.Armed, lab.Instant) ([]lab.Process, error)
+	hold  func(context.Context, lab.Hold) (lab.Held, error)
+
+	facts     func(context.Context, lab.FactsQuery) (lab.Facts, error)
+	watch     func(context.Context, lab.Watch, func(lab.Sample)) error
+	yardstick func(context.Context) (lab.Yardstick, error)
+	now       func() lab.Instant
+
+	clear func() error // ends and removes what earlier agents left; only with the lock
+	end   func() error // ends everything that was started
+}
+
+// newParts joins the packages for one session.
+func newParts(o Options) (parts, error) {
+	keeper, err := knob.Open(o.Dir)
+	if err != nil {
+		return parts{}, err
+	}
+	runner := &process.Runner{Dir: o.Dir, Exe: o.Exe, Nice: o.Nice}
+	cache := build.Cache{Dir: o.Dir, Run: toTheEnd(runner)}
+	watcher := &watch.Watcher{
+		Server: runner.Current, ErrorLog: runner.ErrorLog, LoadPIDs: runner.LoadPIDs,
+		Agent: o.Hash, StateDir: o.Dir,
+	}
+	return parts{
+		read: keeper.Read, apply: keeper.Apply, restore: keeper.Restore, pending: keeper.Pending,
+		install: cache.Install, build: cache.Build,
+		serve: runner.Serve, arm: runner.Arm, fire: runner.Fire,
+		hold: func(context.Context, lab.Hold) (lab.Held, error) {
+			return lab.Held{}, fmt.Errorf("hold connections: %w", errors.ErrUnsupported)
+		},
+		facts: watcher.Facts, watch: watcher.Watch, yardstick: watcher.Yardstick, now: process.Now,
+		clear: func() error { return clearWork(o.Dir) },
+		end:   runner.KillAll,
+	}, nil
+}
+
+// toTheEnd runs a command of the builder, for which every end but exit 0 is an error.
+func toTheEnd(r *process.Runner) func(context.Context, lab.Command, io.Writer) error {
+	return func(ctx context.Context, c lab.Command, out io.Writer) error {
+		p, err := r.Run(ctx, c, out)
+		switch {
+		case err != nil:
+			return err
+		case p.TimedOut:
+			return fmt.Errorf("not done after %v", c.Deadline.Duration)
+		case p.Signal != "":
+			return fmt.Errorf("ended by signal: %s", p.Signal)
+		case p.Exit != 0:
+			return fmt.Errorf("exit %d", p.Exit)
+		}
+		return nil
+	}
+}
+
+// clearWork ends the processes and removes the directories of work that an agent left which was killed with its guard.
+func clearWork(dir string) error {
+	err := process.KillSurvivors(dir)
+	return errors.Join(err, os.RemoveAll(filepath.Join(dir, "work")))
+}
+
+// kindOf tells what an error of the parts means to the asker.
+func kindOf(err error) wire.Kind {
+	var changed *knob.ErrChanged
+	var readBack *knob.ErrReadBack
+	switch {
+	case errors.As(err, &changed):
+		return wire.KindForeign
+	case errors.As(err, &readBack):
+		return wire.KindReadBack
+	case errors.Is(err, knob.ErrKind), errors.Is(err, errors.ErrUnsupported):
+		return wire.KindNotSupport
+	}
+	return wire.KindFailed
+}

@@ -1,0 +1,196 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ngxlab/lab"
+	"ngxlab/lab/server"
+)
+
+// ownFiles are the descriptors that a holder or a worker has beside its connections.
+const ownFiles = 64
+
+// minHolders: two holders at least, so that one busy process does not bound the rate of opening.
+const minHolders = 2
+
+// capacity plans the held connections: a server per kind, the levels, and every known bound on them.
+func (p *planner) capacity() error {
+	spec := p.e.Capacity
+	if spec == nil {
+		return nil
+	}
+	target := p.targets[0]
+	s := p.capacityState(*spec, target.Name)
+	c := &lab.CapacityPlan{
+		Target: target.Name, LoadHosts: p.loadHosts(), State: s.Name, Servings: map[lab.HoldKind]lab.Serving{},
+		Levels: spec.Connections, Kinds: spec.Kinds, Ramps: max(spec.Ramps, 1), SharedKernel: target.Has(lab.RoleLoad),
+	}
+	top := 0
+	if len(c.Levels) > 0 {
+		top = slices.Max(c.Levels)
+	}
+	c.Holders = p.holders(*spec, c.LoadHosts, top)
+	for _, kind := range c.Kinds {
+		serving, err := server.CapacityServing(p.input(target, s), kind, spec.Nginx)
+		if err != nil {
+			p.refuse(lab.Refusal{Host: target.Name, Path: "capacity", Reason: err.Error(), Cure: "correct the capacity section", Fatal: true})
+			continue
+		}
+		c.Servings[kind] = serving
+	}
+	c.Limits = p.capacityLimits(c, overlaid(s, target.Name, spec.Nginx))
+	p.plan.Capacity = c
+	p.refuseLevels(c, top)
+	return nil
+}
+
+// capacityState is the state asked for, else the last of the ladder, with the open-file limit raised as far as it
+// goes unless the state sets it: the limit takes no memory, and the connections need it.
+func (p *planner) capacityState(spec lab.CapacitySpec, target lab.HostName) lab.State {
+	s, found := p.plan.State(spec.State)
+	if !found {
+		last := slices.DeleteFunc(slices.Clone(p.plan.States), func(s lab.State) bool { return s.Control || s.Without })
+		s = last[len(last)-1]
+		if spec.State != "" {
+			p.warn(target, "capacity.state", fmt.Sprintf("state %q is left out; capacity is measured in %q", spec.State, s.Name))
+		}
+	}
+	s.Settings = maps.Clone(s.Settings)
+	if value(s, target, lab.KnobNofile, "") == "" {
+		nofile := lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNofile}, Value: strconv.Itoa(p.facts[target].NofileHard)}
+		s.Settings[target] = append(slices.Clone(s.Settings[target]), nofile)
+		sortSettings(s.Settings[target])
+	}
+	return s
+}
+
+// overlaid is a state with the directives of the capacity section over its own.
+func overlaid(s lab.State, target lab.HostName, directives map[string]string) lab.State {
+	const last = "capacity"
+	s.Steps = append(slices.Clone(s.Steps), last)
+	s.Settings = maps.Clone(s.Settings)
+	settings := slices.Clone(s.Settings[target])
+	for _, name := range slices.Sorted(maps.Keys(directives)) {
+		settings = append(settings, lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNginx, Name: name}, Value: directives[name], Step: last})
+	}
+	s.Settings[target] = settings
+	return s
+}
+
+func (p *planner) loadHosts() []lab.HostName {
+	var hosts []lab.HostName
+	for _, h := range p.e.Hosts {
+		if h.Has(lab.RoleLoad) {
+			hosts = append(hosts, h.Name)
+		}
+	}
+	return hosts
+}
+
+// holders is the number of holding processes per load host that the open-file limits ask for.
+func (p *planner) holders(spec lab.CapacitySpec, hosts []lab.HostName, top int) int {
+	if spec.Holders > 0 {
+		return spec.Holders
+	}
+	need := minHolders
+	shares := lab.Split(top, len(hosts))
+	for i, host := range hosts {
+		room := max(p.facts[host].NofileHard-ownFiles, 1)
+		need = max(need, (shares[i]+room-1)/room)
+	}
+	return need
+}
+
+// capacityLimits are the known bounds on held connections, smallest first.
+func (p *planner) capacityLimits(c *lab.CapacityPlan, s lab.State) []lab.CapacityLimit {
+	b, f := p.bounds(s, c.Target), p.facts[c.Target]
+	ends, shared := int64(1), ""
+	if c.SharedKernel {
+		ends, shared = 2, ", two entries per connection because both ends are here"
+	}
+	limits := []lab.CapacityLimit{
+		{Name: "worker_connections", Connections: int64(b.workers) * int64(max(b.clean(), 0)),
+			Detail: fmt.Sprintf("%d workers × 15/16 of %d worker_connections", b.workers, b.connections)},
+		{Name: "hard nofile", Connections: int64(b.workers) * int64(max(b.files-ownFiles, 0)),
+			Detail: fmt.Sprintf("%d workers × %d open files", b.workers, b.files)},
+	}
+	limits = append(limits, p.holderLimits(c)...)
+	for _, bound := range []struct {
+		name, text, detail string
+	}{
+		{"conntrack_max", f.Sysctls["net.netfilter.nf_conntrack_max"], "net.netfilter.nf_conntrack_max" + shared},
+		{"fs.file-max", f.Sysctls["fs.file-max"], "fs.file-max" + shared},
+		{"tcp_mem", last(f.Sysctls["net.ipv4.tcp_mem"]), "net.ipv4.tcp_mem[2] at one page of buffers per connection" + shared},
+	} {
+		if n, err := strconv.ParseInt(strings.TrimSpace(bound.text), 10, 64); err == nil {
+			limits = append(limits, lab.CapacityLimit{Name: bound.name, Connections: n / ends, Detail: fmt.Sprintf("%s = %d", bound.detail, n)})
+		}
+	}
+	slices.SortStableFunc(limits, func(a, b lab.CapacityLimit) int { return cmp.Compare(a.Connections, b.Connections) })
+	return limits
+}
+
+// holderLimits bound what the load hosts together can hold.
+func (p *planner) holderLimits(c *lab.CapacityPlan) []lab.CapacityLimit {
+	var files, ports int64
+	for _, host := range c.LoadHosts {
+		f := p.facts[host]
+		files += int64(c.Holders) * int64(max(f.NofileHard-ownFiles, 0))
+		ports += localPorts(f)
+	}
+	limits := []lab.CapacityLimit{{Name: "holders' nofile", Connections: files,
+		Detail: fmt.Sprintf("%d load hosts × %d holders × their hard limit of open files", len(c.LoadHosts), c.Holders)}}
+	if ports > 0 {
+		limits = append(limits, lab.CapacityLimit{Name: "ports", Connections: ports, Detail: "net.ipv4.ip_local_port_range of one source address per load host"})
+	}
+	return limits
+}
+
+// localPorts is the number of ports that connections from one address may have; 0 when unknown.
+func localPorts(f lab.Facts) int64 {
+	numbers := strings.Fields(f.Sysctls["net.ipv4.ip_local_port_range"])
+	if len(numbers) != 2 {
+		return 0
+	}
+	return int64(number(numbers[1], 0) - number(numbers[0], 0) + 1)
+}
+
+func last(vector string) string {
+	numbers := strings.Fields(vector)
+	if len(numbers) == 0 {
+		return ""
+	}
+	return numbers[len(numbers)-1]
+}
+
+// cures of a bound on capacity.
+var cures = map[string]string{
+	"worker_connections": "raise events.worker_connections or worker_processes under capacity.nginx, or lower capacity.connections",
+	"hard nofile":        "raise worker_processes under capacity.nginx or the hard limit of open files, or lower capacity.connections",
+	"holders' nofile":    "raise capacity.holders, or lower capacity.connections",
+	"ports":              "widen net.ipv4.ip_local_port_range or add load hosts, or lower capacity.connections",
+}
+
+// refuseLevels refuses levels beyond a bound that is sure, and warns of those that depend on more.
+func (p *planner) refuseLevels(c *lab.CapacityPlan, top int) {
+	for _, limit := range c.Limits {
+		if int64(top) <= limit.Connections {
+			continue
+		}
+		text := fmt.Sprintf("capacity: %d connections are above %s = %d (%s)", top, limit.Name, limit.Connections, limit.Detail)
+		if limit.Name == "tcp_mem" || limit.Name == "conntrack_max" && !tracking(p.facts[c.Target]) {
+			p.warn(c.Target, "capacity.connections", text)
+			continue
+		}
+		cure := cmp.Or(cures[limit.Name], "raise it, or lower capacity.connections")
+		p.refuse(lab.Refusal{Host: c.Target, Path: "capacity.connections", Reason: text, Cure: cure, Fatal: true})
+	}
+}
+
+// tracking reports whether the kernel tracks connections at present.
+func tracking(f lab.Facts) bool { return number(f.Sysctls["net.netfilter.nf_conntrack_count"], 0) > 0 }

@@ -1,0 +1,131 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"ngxlab/lab"
+)
+
+// obstacle says why a knob cannot have a value on a host; without a reason there is none.
+type obstacle struct {
+	reason, cure string
+	mistake      bool // of the file: refused whatever its policy
+}
+
+// knobs refuses what the hosts cannot have, and leaves it out of the experiment that the rest of the plan is made
+// of: the knob out of its step, a step without knobs out of the ladder.
+func (p *planner) knobs() error {
+	p.serverKnobs()
+	steps := make([]lab.Step, len(p.e.Steps))
+	dropped := map[string]bool{}
+	for i, step := range p.e.Steps {
+		refused := p.refuseStep(i, step)
+		steps[i] = without(step, refused)
+		if i > 0 && len(refused) > 0 && empty(steps[i]) {
+			dropped[step.Name] = true
+		}
+	}
+	p.e.Steps = slices.DeleteFunc(steps, func(s lab.Step) bool { return dropped[s.Name] })
+	p.e.Ladder.Lists = lists(p.e.Ladder.Lists, dropped)
+	p.sayDropped(dropped)
+	return nil
+}
+
+// serverKnobs refuses what the `server:` section asks for in vain; it has no policy to skip.
+func (p *planner) serverKnobs() {
+	spec := lab.Step{Nginx: p.e.Server.Nginx, Nofile: p.e.Server.Nofile, Build: p.e.Server.Build}
+	refused := map[lab.KnobID]bool{}
+	for _, host := range p.targets {
+		for _, s := range lab.StepSettings(spec, host) {
+			o := p.obstacle(host.Name, spec, s)
+			if o.reason == "" {
+				continue
+			}
+			refused[s.Knob] = true
+			p.refuse(lab.Refusal{Host: host.Name, Knob: s.Knob, Path: knobPath("server", s.Knob), Reason: o.reason, Cure: o.cure, Fatal: true})
+		}
+	}
+	kept := without(spec, refused)
+	p.e.Server.Nginx, p.e.Server.Nofile = kept.Nginx, kept.Nofile
+}
+
+// refuseStep refuses what a host cannot have of a step; a knob refused on one host is left out on all, so that hosts
+// remain comparable.
+func (p *planner) refuseStep(index int, step lab.Step) map[lab.KnobID]bool {
+	refused := map[lab.KnobID]bool{}
+	policy := p.e.Cannot
+	if step.Cannot != "" {
+		policy = step.Cannot
+	}
+	for _, host := range p.e.Hosts {
+		for _, s := range lab.StepSettings(step, host) {
+			o := p.obstacle(host.Name, step, s)
+			if o.reason == "" {
+				continue
+			}
+			refused[s.Knob] = true
+			p.refuse(lab.Refusal{
+				Host: host.Name, Step: step.Name, Knob: s.Knob, Path: knobPath(fmt.Sprintf("steps[%d]", index), s.Knob),
+				Reason: o.reason, Cure: o.cure, Fatal: o.mistake || policy != lab.CannotSkip,
+			})
+		}
+	}
+	return refused
+}
+
+// knobPath is the place of a knob in the experiment file.
+func knobPath(section string, k lab.KnobID) string {
+	if k.Name == "" {
+		return section + "." + k.Kind
+	}
+	return section + "." + k.Kind + "." + k.Name
+}
+
+func without(step lab.Step, refused map[lab.KnobID]bool) lab.Step {
+	keep := func(kind string, values map[string]string) map[string]string {
+		kept := maps.Clone(values)
+		maps.DeleteFunc(kept, func(name, _ string) bool { return refused[lab.KnobID{Kind: kind, Name: name}] })
+		return kept
+	}
+	step.Nginx, step.Sysctl = keep(lab.KnobNginx, step.Nginx), keep(lab.KnobSysctl, step.Sysctl)
+	if refused[lab.KnobID{Kind: lab.KnobNofile}] {
+		step.Nofile = 0
+	}
+	if refused[lab.KnobID{Kind: lab.KnobBuild}] {
+		step.Build = ""
+	}
+	return step
+}
+
+func empty(s lab.Step) bool {
+	return len(s.Nginx) == 0 && len(s.Sysctl) == 0 && s.Nofile == 0 && s.Build == ""
+}
+
+// lists leaves dropped steps out of a listed ladder, and lists that thereby repeat another.
+func lists(all [][]string, dropped map[string]bool) [][]string {
+	var kept [][]string
+	for _, names := range all {
+		left := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return dropped[name] })
+		same := func(other []string) bool { return slices.Equal(other, left) }
+		if len(left) == len(names) || (len(left) > 0 && !slices.ContainsFunc(kept, same)) {
+			kept = append(kept, left)
+		}
+	}
+	return kept
+}
+
+// sayDropped warns of steps that lost every knob, and of claims that thereby cannot be tested.
+func (p *planner) sayDropped(dropped map[string]bool) {
+	for i, step := range p.plan.Experiment.Steps {
+		if dropped[step.Name] {
+			p.warn("", fmt.Sprintf("steps[%d]", i), fmt.Sprintf("step %q is left out: none of its knobs can be set here", step.Name))
+		}
+	}
+	for i, c := range p.e.Claims {
+		if dropped[c.State] || dropped[c.Over] {
+			p.warn("", fmt.Sprintf("claims[%d]", i), fmt.Sprintf("claim %q cannot be tested: its step is left out", c.Name))
+		}
+	}
+}

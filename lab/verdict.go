@@ -39,12 +39,15 @@ type Comparison struct {
 	LowerBound bool      `json:"lower_bound,omitempty"` // State generator-limited, Over not
 	LogRatios  []float64 `json:"log_ratios"`            // per round, sorted by round
 	Mixed      bool      `json:"mixed,omitempty"`       // load points disagree in sign
+	Prevented  string    `json:"prevented,omitempty"`   // why the figures cannot be compared; "" = they can
+	Part       int       `json:"part,omitempty"`        // of the campaign that was compared
 }
 
 // Verdict is a comparison with its word, or a claim with its word.
 type Verdict struct {
 	Comparison Comparison `json:"comparison"`
-	Family     string     `json:"family"` // "steps", "where", "claims", "control"
+	Family     string     `json:"family"`         // "steps", "where", "claims", "control"
+	Step       string     `json:"step,omitempty"` // whose effect it shows; "" = several steps together
 	Word       Word       `json:"word"`
 	Text       string     `json:"text"` // the full sentence part: "helps: +38 % (+36 … +41 %)"
 	MoreRounds int        `json:"more_rounds,omitempty"`

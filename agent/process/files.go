@@ -1,0 +1,96 @@
+package process
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// write fills the fresh directory: configuration, files and generated bodies.
+func (sv *serving) write() error {
+	files := map[string]string{"nginx.conf": sv.asked.Config, errorLog: ""}
+	for name, content := range sv.asked.Files {
+		files[name] = content
+	}
+	for name, content := range files {
+		files[name] = strings.ReplaceAll(content, "{prefix}", sv.prefix)
+	}
+	if err := writeFiles(sv.prefix, files); err != nil {
+		return err
+	}
+	for name, sizeBytes := range sv.asked.Bodies {
+		if !filepath.IsLocal(name) {
+			return fmt.Errorf("write body %q: it would lie outside the server's directory", name)
+		}
+		if err := writeBody(filepath.Join(sv.prefix, name), sizeBytes); err != nil {
+			return fmt.Errorf("write body %s: %w", name, err)
+		}
+	}
+	return readable(sv.prefix)
+}
+
+// readable makes sure that workers, which are not root when their master is, reach the directory.
+func readable(dir string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	for ; dir != "/" && dir != "."; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if info.Mode()&0o001 == 0 {
+			return fmt.Errorf("the workers of a server cannot enter %s (mode %v); chmod o+x it, or give the agent another --dir", dir, info.Mode().Perm())
+		}
+	}
+	return nil
+}
+
+// bodySeed makes bodies the same on every host and in every campaign.
+const bodySeed = 20140917
+
+// writeBody writes a body of printable noise: it compresses like packed data, to three quarters.
+func writeBody(path string, sizeBytes int64) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	buffered := bufio.NewWriterSize(f, 1<<16)
+	_, err = io.CopyN(buffered, &noise{random: rand.NewPCG(bodySeed, bodySeed)}, sizeBytes)
+	if err == nil {
+		err = buffered.Flush()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// letters are those of base64.
+const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+// noise reads as random letters, ten from each number.
+type noise struct {
+	random *rand.PCG
+	bits   uint64
+	left   int
+}
+
+func (n *noise) Read(p []byte) (int, error) {
+	for i := range p {
+		if n.left == 0 {
+			n.bits, n.left = n.random.Uint64(), 10
+		}
+		p[i] = letters[n.bits&63]
+		n.bits >>= 6
+		n.left--
+	}
+	return len(p), nil
+}

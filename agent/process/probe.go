@@ -1,0 +1,112 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"ngxlab/lab"
+)
+
+// address is where a server of this host is asked.
+func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+// accepts connects to a port of this host and closes at once.
+func accepts(ctx context.Context, port int) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address(port))
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// probe asks for a path once, keeping the connection alive, and measures the response on the wire. Header bytes are
+// all that is not body: also the framing of a chunked body. The request carries X-Ngxlab-Probe: 1, by which a
+// location that holds its requests answers at once.
+func probe(ctx context.Context, port int, url string) (lab.Probe, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address(port))
+	if err != nil {
+		return lab.Probe{}, err
+	}
+	defer conn.Close() //nolint:errcheck // the response was read
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nX-Ngxlab-Probe: 1\r\n\r\n", url, address(port))
+	if err != nil {
+		return lab.Probe{}, err
+	}
+	wire := &counter{r: conn}
+	resp, err := http.ReadResponse(bufio.NewReader(wire), nil)
+	if err != nil {
+		return lab.Probe{}, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // read to its end
+	sum := sha256.New()
+	n, err := io.Copy(sum, resp.Body)
+	if err != nil {
+		return lab.Probe{}, err
+	}
+	return lab.Probe{
+		Status: resp.StatusCode, HeaderBytes: int(wire.n - n), BodyBytes: n, BodySHA256: hex.EncodeToString(sum.Sum(nil)),
+	}, nil
+}
+
+// counter counts the bytes read.
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// openFileLimit reads the limits in force of a process; -1 is unlimited.
+func openFileLimit(pid int) (soft, hard int, err error) {
+	path := fmt.Sprintf("/proc/%d/limits", pid)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	soft, hard, err = parseOpenFileLimit(bytes.NewReader(text))
+	if err != nil {
+		return 0, 0, fmt.Errorf("read %s: %w", path, err)
+	}
+	return soft, hard, nil
+}
+
+// parseOpenFileLimit finds "Max open files  1024  20000  files" (Linux, fs/proc/base.c, proc_pid_limits).
+func parseOpenFileLimit(r io.Reader) (soft, hard int, err error) {
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		rest, ok := strings.CutPrefix(lines.Text(), "Max open files")
+		fields := strings.Fields(rest)
+		if !ok || len(fields) < 2 {
+			continue
+		}
+		if soft, err = limitValue(fields[0]); err != nil {
+			return 0, 0, err
+		}
+		hard, err = limitValue(fields[1])
+		return soft, hard, err
+	}
+	return 0, 0, fmt.Errorf("no line of open files")
+}
+
+func limitValue(text string) (int, error) {
+	if text == "unlimited" {
+		return -1, nil
+	}
+	return strconv.Atoi(text)
+}

@@ -1,0 +1,296 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"ngxlab/internal/testlab"
+	"ngxlab/lab"
+	"ngxlab/lab/server"
+)
+
+// serverRunner is a runner whose directory the workers of a root-run nginx can enter.
+func serverRunner(t *testing.T) *Runner {
+	t.Helper()
+	r := runner(t)
+	for dir := r.Dir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+// input is a site on free ports.
+func input(t *testing.T, site string, settings ...lab.Setting) server.Input {
+	t.Helper()
+	return server.Input{
+		Spec:   lab.ServerSpec{Port: testlab.FreePort(t), Site: site, BodyBytes: 1 << 10, SleepS: 0.05},
+		State:  lab.State{Name: "baseline", Settings: map[lab.HostName][]lab.Setting{"here": settings}},
+		Target: lab.Host{Name: "here", Local: true}, Recipe: testlab.Recipe(),
+	}
+}
+
+func nginx(name, value string) lab.Setting {
+	return lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNginx, Name: name}, Value: value}
+}
+
+// serving makes a serving of the real nginx.
+func servingOf(t *testing.T, in server.Input) lab.Serving {
+	t.Helper()
+	s, err := server.Serving(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Build = testlab.Nginx(t)
+	return s
+}
+
+// serve runs a server until the test ends; stop ends it and returns what Serve returned.
+func serve(t *testing.T, r *Runner, s lab.Serving) (lab.Server, func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	begun, ended := make(chan lab.Server, 1), make(chan error, 1)
+	go func() { ended <- r.Serve(ctx, s, func(started lab.Server) { begun <- started }) }()
+	stop := func() error {
+		cancel()
+		err := <-ended
+		ended <- err
+		return err
+	}
+	t.Cleanup(func() { _ = stop() })
+	select {
+	case started := <-begun:
+		return started, stop
+	case err := <-ended:
+		ended <- err
+		t.Fatal(err)
+	}
+	return lab.Server{}, nil
+}
+
+func TestEverySiteIsServedAndProbed(t *testing.T) {
+	sizes := map[string]int64{"empty-gif": 43, "hello": 6, "echo": 6, "sleep": 6, "file": 1024}
+	for site, size := range sizes {
+		t.Run(site, func(t *testing.T) {
+			r := serverRunner(t)
+			in := input(t, site)
+			s, stop := serve(t, r, servingOf(t, in))
+			p := s.Probes[server.DefaultURL(site)]
+			if p.Status != 200 || p.BodyBytes != size || p.HeaderBytes < 100 || p.HeaderBytes > 400 || len(p.BodySHA256) != 64 {
+				t.Errorf("probe: %+v", p)
+			}
+			if len(s.Workers) != 1 || s.NofileSoft < 100 || s.Backlog != 511 || s.StartedS <= 0 || s.StartedS > 10 {
+				t.Errorf("server: workers %v, nofile %d, backlog %d, started in %v s", s.Workers, s.NofileSoft, s.Backlog, s.StartedS)
+			}
+			resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/status", in.Spec.Port+1))
+			if err != nil || resp.StatusCode != 200 {
+				t.Errorf("stub_status: %v, %v", resp, err)
+			} else {
+				_ = resp.Body.Close()
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if alive(s.Master) || alive(s.Workers[0]) {
+				t.Error("the server outlives its end")
+			}
+			if _, err := os.Stat(s.Prefix); !os.IsNotExist(err) {
+				t.Errorf("its directory is still there: %v", err)
+			}
+		})
+	}
+}
+
+func TestBodiesAreTheSameInEveryServer(t *testing.T) {
+	in := input(t, "file")
+	in.URLs = []string{"/1k.bin", "/sub/", "/?x=1"}
+	first, stop := serve(t, serverRunner(t), servingOf(t, in))
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	in.Spec.Port = testlab.FreePort(t)
+	second, _ := serve(t, serverRunner(t), servingOf(t, in))
+	for _, url := range in.URLs {
+		a, b := first.Probes[url], second.Probes[url]
+		if a.BodyBytes != 1024 || a.BodySHA256 != b.BodySHA256 || b.BodySHA256 == "" {
+			t.Errorf("%s: %+v and %+v", url, a, b)
+		}
+	}
+}
+
+func TestSettingsAreReadBackWhereTheyTakeEffect(t *testing.T) {
+	in := input(t, "hello",
+		nginx("access_log", "off"), nginx("events.worker_connections", "2048"), nginx("worker_processes", "2"),
+		nginx("listen.reuseport", "true"), nginx("listen.backlog", "100"), nginx("open_file_cache", "max=10   inactive=20s"),
+		nginx("http.log_format", `lab '$remote_addr "$request"; {'`), nginx("location.keepalive_timeout", "5s"),
+		lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNofile}, Value: "4096"})
+	in.CPUs = []int{0}
+	s, _ := serve(t, serverRunner(t), servingOf(t, in))
+	if len(s.Workers) != 2 || s.NofileSoft != 4096 || s.Backlog != 100 {
+		t.Errorf("workers %v, nofile %d, backlog %d; want 2 workers, 4096, 100", s.Workers, s.NofileSoft, s.Backlog)
+	}
+	if len(s.ReadBack) != 9 {
+		t.Errorf("%d settings read back, want 9", len(s.ReadBack))
+	}
+	for _, a := range s.ReadBack {
+		if a.Differs || a.ReadBack.Text == "" {
+			t.Errorf("%+v", a)
+		}
+	}
+	if strings.Contains(s.Effective, s.Prefix) {
+		t.Error("the effective configuration names the fresh directory, so that equal servers differ")
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Workers[0]))
+	if err != nil || !strings.Contains(string(status), "Cpus_allowed_list:\t0\n") {
+		t.Errorf("worker is not pinned to CPU 0: %v", err)
+	}
+}
+
+func TestClampedBacklogIsAnErrorUnlessBestEffort(t *testing.T) {
+	clamped := nginx("listen.backlog", "2000000000")
+	in := input(t, "hello", clamped)
+	err := serverRunner(t).Serve(t.Context(), servingOf(t, in), func(lab.Server) {})
+	if err == nil || !strings.Contains(err.Error(), `nginx listen.backlog is not in force: asked "2000000000", found "`) {
+		t.Errorf("error: %v", err)
+	}
+	clamped.BestEffort = true
+	in.State.Settings["here"] = []lab.Setting{clamped}
+	s, _ := serve(t, serverRunner(t), servingOf(t, in))
+	if len(s.ReadBack) != 1 || !s.ReadBack[0].Differs || s.ReadBack[0].ReadBack.Text != strconv.Itoa(s.Backlog) {
+		t.Errorf("read back: %+v, backlog in force %d", s.ReadBack, s.Backlog)
+	}
+}
+
+func TestServersThatCannotBeAreExplained(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	port := taken.Addr().(*net.TCPAddr).Port
+	tests := []struct {
+		name   string
+		change func(*lab.Serving)
+		want   string
+	}{
+		{"refused configuration", func(s *lab.Serving) { s.Config = "worker_processes x;" }, `"worker_processes" directive invalid value in {prefix}/nginx.conf:1`},
+		{"unknown directive", func(s *lab.Serving) { s.Config = strings.Replace(s.Config, "sendfile", "sendfil", 1) }, `unknown directive "sendfil" in {prefix}/nginx.conf:`},
+		{"port in use", func(s *lab.Serving) { s.Port = port }, fmt.Sprintf("port %d is in use by process %d (", port, os.Getpid())},
+		{"directive not in force", func(s *lab.Serving) { s.Expect = append(s.Expect, nginx("http.gzip", "on")) }, `nginx http.gzip is not in force: asked "on", found nothing`},
+		{"directive of another value", func(s *lab.Serving) { s.Expect = append(s.Expect, nginx("http.sendfile", "off")) }, `nginx http.sendfile is not in force: asked "off", found "on"`},
+		{"path that is not there", func(s *lab.Serving) { s.URLs = []string{"/nowhere"} }, "probe /nowhere: status 404"},
+		{"no answer", func(s *lab.Serving) { s.StatusPort, s.Deadline = 1, lab.Seconds(0.3) }, "not ready within 300ms"},
+		{"file outside", func(s *lab.Serving) { s.Files = map[string]string{"../x": ""} }, "outside its directory"},
+		{"body outside", func(s *lab.Serving) { s.Bodies = map[string]int64{"/x": 1} }, "outside the server's directory"},
+		{"no binary", func(s *lab.Serving) { s.Build.Binary = "/nowhere/nginx" }, "/nowhere/nginx"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := serverRunner(t)
+			s := servingOf(t, input(t, "hello"))
+			test.change(&s)
+			err := r.Serve(t.Context(), s, func(lab.Server) { t.Error("told as started") })
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %v\nwant %s", err, test.want)
+			}
+			left, err := os.ReadDir(filepath.Join(r.Dir, "work"))
+			if err != nil || len(left) > 0 {
+				t.Errorf("left in the work directory: %v, %v", left, err)
+			}
+			if _, ok := r.Current(); ok {
+				t.Error("a server is current")
+			}
+		})
+	}
+}
+
+func TestServerThatDiesIsAnErrorWithItsLog(t *testing.T) {
+	r := serverRunner(t)
+	ended := make(chan error, 1)
+	begun := make(chan lab.Server, 1)
+	s := servingOf(t, input(t, "hello"))
+	go func() { ended <- r.Serve(t.Context(), s, func(started lab.Server) { begun <- started }) }()
+	var started lab.Server
+	select {
+	case started = <-begun:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	if got, want := r.ErrorLog(), filepath.Join(started.Prefix, "logs/error.log"); got != want {
+		t.Errorf("error log %s, want %s", got, want)
+	}
+	if err := os.WriteFile(r.ErrorLog(), []byte("[alert] something went wrong\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(started.Master, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err == nil || !strings.Contains(err.Error(), "the server died (signal: killed); its error log ends:\n[alert] something went wrong") {
+			t.Errorf("error: %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("its death is not noticed")
+	}
+	eventually(t, "its worker ended", func() bool { return !alive(started.Workers[0]) })
+	if r.ErrorLog() != "" {
+		t.Error("a server is current")
+	}
+}
+
+func TestHeldLocationAnswersItsProbeAtOnce(t *testing.T) {
+	for kind, url := range map[lab.HoldKind]string{lab.HoldIdle: "/hello", lab.HoldActive: server.HoldURL} {
+		s, err := server.CapacityServing(input(t, "hello"), kind, map[string]string{"worker_processes": "2"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Build = testlab.Nginx(t)
+		started, _ := serve(t, serverRunner(t), s)
+		if p := started.Probes[url]; p.Status != 200 || len(started.Workers) != 2 {
+			t.Errorf("%s: probe %+v, workers %v", kind, p, started.Workers)
+		}
+	}
+}
+
+func TestOpenFileLimitsAreParsed(t *testing.T) {
+	text := "Limit                     Soft Limit           Hard Limit           Units     \n" +
+		"Max open files            1024                 unlimited            files     \n"
+	if soft, hard, err := parseOpenFileLimit(strings.NewReader(text)); soft != 1024 || hard != -1 || err != nil {
+		t.Errorf("%d, %d, %v; want 1024, -1", soft, hard, err)
+	}
+	for _, bad := range []string{"", "Max open files x 1", "Max open files 1"} {
+		if _, _, err := parseOpenFileLimit(strings.NewReader(bad)); err == nil {
+			t.Errorf("%q: no error", bad)
+		}
+	}
+}
+
+func FuzzDump(f *testing.F) {
+	f.Add("worker_processes 1; http { server { listen 1 backlog=2; } log_format a '{;' \"x\"; map ${a}b { c d; } }")
+	f.Add("'")
+	f.Add("a\\")
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := parseDump(text)
+		if err != nil {
+			return
+		}
+		size := 0
+		for _, s := range d {
+			size += len(s.name) + len(s.args) + 1 // its semicolon
+		}
+		if size > len(text) {
+			t.Errorf("%d bytes of statements from %d bytes of text", size, len(text))
+		}
+	})
+}

@@ -1,0 +1,371 @@
+package hosts
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"ngxlab/agent"
+	"ngxlab/agent/wire"
+	"ngxlab/internal/testlab"
+	"ngxlab/lab"
+)
+
+var hash = strings.Repeat("ab", 32)
+
+// pipeLink is a link to something in this process.
+type pipeLink struct{ net.Conn }
+
+func (pipeLink) Put(context.Context, string, fs.FileMode, io.Reader) error {
+	return errors.ErrUnsupported
+}
+
+// served attaches an agent that serves in this process, after some noise.
+func served(t *testing.T, dir, noise string) *Host {
+	t.Helper()
+	near, far := net.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.WriteString(far, noise)
+		ended <- errors.Join(err, agent.Serve(t.Context(), far, agent.Options{Dir: dir, Hash: hash, Exe: testlab.Agent(t)}))
+	}()
+	h, err := attach(t.Context(), pipeLink{near}, "web", []string{hash})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(h.Close(), <-ended); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+func claimed(t *testing.T, h *Host) *Host {
+	t.Helper()
+	if err := h.Claim(t.Context(), "c1", "ana@desk"); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// talking attaches to a link on which text is all that comes before it ends.
+func talking(t *testing.T, text string, hashes ...string) (*Host, error) {
+	t.Helper()
+	near, far := net.Pipe()
+	go func() {
+		_, _ = io.WriteString(far, text) // fails when the near end has heard enough
+		_ = far.Close()
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	return attach(ctx, pipeLink{near}, "web", hashes)
+}
+
+func TestNoiseBeforeTheGreetingIsSkipped(t *testing.T) {
+	h := served(t, t.TempDir(), "Welcome to web!\r\n\nmail for you, ")
+	if _, err := h.Clock(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStreamWithoutAnAgentIsAnErrorWithWhatWasSaid(t *testing.T) {
+	for text, want := range map[string]string{
+		"bash: ngxlab-agent: not found\n":            "bash: ngxlab-agent: not found",
+		strings.Repeat("spam and more spam\n", 5000): "spam and more spam",
+		"":                               "no greeting",
+		"ngxlab-agent/99 " + hash + "\n": "protocol 99, this program 1",
+		"ngxlab-agent/1 " + strings.Repeat("cd", 32) + "\n":       strings.Repeat("cd", 32),
+		"/etc/profile: ok\nngxlab-agent/1 " + hash[:60] + "\nx\n": "/etc/profile: ok",
+	} {
+		_, err := talking(t, text, hash)
+		if err == nil || !strings.HasPrefix(err.Error(), "web: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("after %.40q: %.300v", text, err)
+		}
+	}
+}
+
+func TestSilentHostIsGivenUpWithTheContext(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close() //nolint:errcheck // a pipe of this process
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := Attach(ctx, pipeLink{near}, "web"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestStreamThatBreaksAfterTheGreetingIsAnErrorWithTheNoise(t *testing.T) {
+	h, err := talking(t, "ngxlab-agent/1 "+hash+"\nkernel: device eth0 entered promiscuous mode\n", hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = h.Pending(t.Context())
+	if err == nil || !strings.HasPrefix(err.Error(), "web: pending: the link to the agent is gone") ||
+		!strings.Contains(err.Error(), "entered promiscuous mode") {
+		t.Errorf("error %v", err)
+	}
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPendingCallsFailWithTheLinkAndNameTheHost(t *testing.T) {
+	near, far := net.Pipe()
+	ended := make(chan error, 1)
+	go func() { ended <- agent.Serve(t.Context(), far, agent.Options{Dir: t.TempDir(), Hash: hash}) }()
+	h, err := attach(t.Context(), pipeLink{near}, "web", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls := make(chan error, 1)
+	seen := make(chan bool, 100)
+	go func() {
+		calls <- h.Watch(t.Context(), lab.Watch{Interval: lab.Seconds(0.01)}, func(lab.Sample) { seen <- true })
+	}()
+	<-seen
+	if err := far.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-calls; err == nil || !strings.HasPrefix(err.Error(), "web: watch: the link to the agent is gone") {
+		t.Errorf("error %v", err)
+	}
+	if err := errors.Join(h.Close(), <-ended); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNothingIsChangedOrStartedWithoutAClaim(t *testing.T) {
+	h := served(t, t.TempDir(), "")
+	ctx := t.Context()
+	_, apply := h.Apply(ctx, "c1", nil)
+	_, build := h.Build(ctx, lab.Recipe{}, io.Discard)
+	_, serve := h.Serve(ctx, lab.Serving{})
+	_, arm := h.Arm(ctx, nil)
+	_, fire := h.Fire(ctx, lab.Armed{}, 0)
+	_, hold := h.Hold(ctx, lab.Hold{})
+	for i, err := range []error{apply, build, serve, arm, fire, hold, h.Install(ctx, nil, io.Discard)} {
+		var sent *wire.Error
+		if !errors.As(err, &sent) || sent.Kind != wire.KindUnclaimed {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+	if ps, err := h.Pending(ctx); err != nil || len(ps) > 0 {
+		t.Errorf("pending %v, %v", ps, err)
+	}
+	if rs, err := h.Restore(ctx); err != nil || len(rs) > 0 {
+		t.Errorf("restored %v, %v", rs, err)
+	}
+}
+
+func TestFactsWatchClockAndYardstickAreOfThisHost(t *testing.T) {
+	dir := t.TempDir()
+	h := served(t, dir, "")
+	ctx := t.Context()
+	f, err := h.Facts(ctx, lab.FactsQuery{Commands: []string{"sh"}})
+	if err != nil || f.Host != "web" || f.Agent != hash || f.StateDir != dir || f.Architecture != runtime.GOARCH || f.Commands["sh"] == "" {
+		t.Errorf("facts %+v, %v", f, err)
+	}
+	var at []lab.Instant
+	c, err := h.Clock(ctx)
+	if err != nil || c.UncertaintyS <= 0 || c.UncertaintyS > 1 {
+		t.Errorf("clock %+v, %v", c, err)
+	}
+	start := c.Instant(time.Now().Add(20 * time.Millisecond))
+	err = h.Watch(ctx, lab.Watch{Start: start, Interval: lab.Seconds(0.02), Count: 3}, func(s lab.Sample) {
+		if s.Host != "web" {
+			t.Errorf("sample of host %q", s.Host)
+		}
+		at = append(at, s.At)
+	})
+	if err != nil || len(at) == 0 || at[0] < start {
+		t.Errorf("samples at %v, start %v, %v", at, start, err)
+	}
+	watched, cancel := context.WithCancel(ctx)
+	if err := h.Watch(watched, lab.Watch{Interval: lab.Seconds(0.01)}, func(lab.Sample) { cancel() }); err != nil {
+		t.Errorf("cancelled watch: %v", err)
+	}
+	if y, err := h.Yardstick(ctx); err != nil || y.Host != "web" || len(y.CPUS) == 0 {
+		t.Errorf("yardstick %+v, %v", y, err)
+	}
+	values, err := h.Read(ctx, []lab.KnobID{{Kind: lab.KnobSysctl, Name: "kernel.ostype"}, {Kind: lab.KnobSysctl, Name: "no.such"}})
+	if err != nil || len(values) != 2 || values[0].Text != "Linux" || !values[1].Absent {
+		t.Errorf("read %+v, %v", values, err)
+	}
+}
+
+func TestErrorsKeepTheirKind(t *testing.T) {
+	h := claimed(t, served(t, t.TempDir(), ""))
+	change := lab.Change{
+		Knob: lab.KnobID{Kind: lab.KnobSysctl, Name: "net.core.somaxconn"},
+		From: lab.Value{Text: "1"}, To: lab.Value{Text: "1"}, // even if it were written, nothing could break
+	}
+	_, err := h.Apply(t.Context(), "c1", []lab.Change{change})
+	var sent *wire.Error
+	if !errors.As(err, &sent) || sent.Kind != wire.KindForeign || !strings.HasPrefix(err.Error(), "web: apply: ") {
+		t.Errorf("changed by someone else: %v", err)
+	}
+	_, err = h.Read(t.Context(), []lab.KnobID{{Kind: lab.KnobBuild}})
+	if !errors.As(err, &sent) || sent.Kind != wire.KindNotSupport {
+		t.Errorf("not a knob of a host: %v", err)
+	}
+	_, err = h.open(t.Context(), "/nothing", wire.None{})
+	if err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("unknown request: %v", err)
+	}
+	_, err = call[lab.Facts](t.Context(), h, wire.PathFacts, "text")
+	if !errors.As(err, &sent) || sent.Kind != wire.KindRequest {
+		t.Errorf("wrong request: %v", err)
+	}
+}
+
+func TestCommandsRunThroughTheAgent(t *testing.T) {
+	h := claimed(t, served(t, t.TempDir(), ""))
+	ctx := t.Context()
+	c := lab.Command{Tool: "wrk", Argv: []string{"sh", "-c", "echo $NGXLAB_CAMPAIGN; exit 5"}, Campaign: "c1", Deadline: lab.Seconds(5)}
+	armed, err := h.Arm(ctx, []lab.Command{c, c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock, err := h.Clock(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := clock.Instant(time.Now().Add(50 * time.Millisecond))
+	ps, err := h.Fire(ctx, armed, at)
+	if err != nil || len(ps) != 2 {
+		t.Fatalf("%d processes, %v", len(ps), err)
+	}
+	for i, p := range ps {
+		if p.Host != "web" || p.PID != armed.PIDs[i] || p.Exit != 5 || string(p.Stdout) != "c1\n" || p.Released < at || p.Command.Tool != "wrk" {
+			t.Errorf("process %+v", p)
+		}
+	}
+	if _, err := h.Fire(ctx, armed, at); err == nil {
+		t.Error("fired twice")
+	}
+}
+
+func TestCancelledFireKillsOnTheHost(t *testing.T) {
+	h := claimed(t, served(t, t.TempDir(), ""))
+	file := filepath.Join(t.TempDir(), "pid")
+	armed, err := h.Arm(t.Context(), []lab.Command{{Argv: []string{"sh", "-c", "trap '' INT TERM; echo $$ >" + file + "; sleep 1000"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	fired := make(chan error, 1)
+	go func() {
+		_, err := h.Fire(ctx, armed, 0)
+		fired <- err
+	}()
+	pid := pidIn(t, file)
+	cancel()
+	if err := <-fired; !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "web: fire: ") {
+		t.Errorf("error %v", err)
+	}
+	eventually(t, "the process is gone", func() bool { return !alive(pid) })
+}
+
+func TestSecondSessionIsToldWhoHasTheHost(t *testing.T) {
+	dir := t.TempDir()
+	first := claimed(t, served(t, dir, ""))
+	second := served(t, dir, "")
+	before := time.Now()
+	err := second.Claim(t.Context(), "c2", "ben@desk")
+	var sent *wire.Error
+	if !errors.As(err, &sent) || sent.Kind != wire.KindLocked || sent.Lock == nil {
+		t.Fatalf("error %v", err)
+	}
+	if l := *sent.Lock; l.Owner != "ana@desk" || l.Campaign != "c1" || before.Sub(l.Since) > time.Minute {
+		t.Errorf("lock %+v", l)
+	}
+	if want := regexp.MustCompile(`^web: claim: in use by ana@desk, campaign c1, since 2\d{3}-\S+Z$`); !want.MatchString(err.Error()) {
+		t.Errorf("message %q", err)
+	}
+	if _, err := second.Restore(t.Context()); !errors.As(err, &sent) || sent.Kind != wire.KindLocked {
+		t.Errorf("restore under a campaign: %v", err)
+	}
+	if err := first.Claim(t.Context(), "c3", "ana@desk"); err != nil {
+		t.Errorf("the next campaign of the same session: %v", err)
+	}
+	if err := first.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := second.Claim(t.Context(), "c2", "ben@desk"); err != nil {
+		t.Errorf("after the release: %v", err)
+	}
+}
+
+func TestBuildLogAndErrorComeBack(t *testing.T) {
+	h := claimed(t, served(t, t.TempDir(), ""))
+	var log bytes.Buffer
+	_, err := h.Build(t.Context(), lab.Recipe{Name: "none", Flavor: "nginx", Sources: []lab.BuildSource{{Path: "/no/such/source"}}, Flags: []string{"--x"}}, &log)
+	var sent *wire.Error
+	if !errors.As(err, &sent) || sent.Kind != wire.KindFailed || !strings.Contains(err.Error(), "/no/such/source") {
+		t.Errorf("error %v, log %q", err, log.String())
+	}
+}
+
+func TestSessionLeavesNoGoroutine(t *testing.T) {
+	testlab.Agent(t)
+	before := runtime.NumGoroutine()
+	for range 3 {
+		t.Run("session", func(t *testing.T) {
+			h := claimed(t, served(t, t.TempDir(), ""))
+			armed, err := h.Arm(t.Context(), []lab.Command{{Argv: []string{"true"}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.Fire(t.Context(), armed, 0); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.Arm(t.Context(), []lab.Command{{Argv: []string{"true"}}}); err != nil { // never fired
+				t.Fatal(err)
+			}
+		})
+	}
+	defer func() {
+		if t.Failed() {
+			stacks := make([]byte, 64<<10)
+			t.Logf("%s", stacks[:runtime.Stack(stacks, true)])
+		}
+	}()
+	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
+}
+
+// eventually waits until ok, and fails after ten seconds.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(10 * time.Second); !ok(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("not within 10 s: %s", what)
+		}
+	}
+}
+
+func TestPutIsOfTheLink(t *testing.T) {
+	h := served(t, t.TempDir(), "")
+	if err := h.Put(t.Context(), "/x", 0o644, strings.NewReader("")); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("error %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "file")
+	if err := (&localLink{}).Put(t.Context(), path, 0o640, strings.NewReader("content")); err != nil {
+		t.Fatal(err)
+	}
+	if content, err := os.ReadFile(path); err != nil || string(content) != "content" {
+		t.Errorf("content %q, %v", content, err)
+	}
+}

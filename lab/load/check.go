@@ -84,7 +84,7 @@ func (c *checker) process(part part) {
 	}
 	if hard := c.facts[part.host].NofileHard; hard > 0 && files(s) > hard {
 		c.refuse(part.host, "connections", fmt.Sprintf("%d connections in one process need %d open files, the hard limit on %s is %d", s.Connections, files(s), part.host, hard),
-			fmt.Sprintf("processes: %d, or raise the hard limit", processesFor(c.p, hard-spareFiles)))
+			fmt.Sprintf("processes: %d, or raise the hard limit", processesFor(c.p, hard-files(s)+s.Connections)))
 	}
 	if s.Threads > 0 && s.Connections%s.Threads != 0 {
 		c.refuse(part.host, "threads", fmt.Sprintf("%d connections in one process are no multiple of %d threads: %s would open %d and report %d",

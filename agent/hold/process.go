@@ -1,0 +1,83 @@
+package hold
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"ngxlab/lab"
+)
+
+// demand is what a holder is told on its standard input, one JSON object per line.
+type demand struct {
+	Connections int `json:"connections"`
+}
+
+// reply is what it answers on its standard output when it is done with a demand.
+type reply struct {
+	Open     int    `json:"open"`
+	Failed   int    `json:"failed"`
+	Error    string `json:"error,omitempty"`
+	RSSBytes int64  `json:"rss_bytes"`
+}
+
+// holder is one process that holds connections.
+type holder struct {
+	cmd      *exec.Cmd
+	in       io.WriteCloser
+	out      *json.Decoder
+	problems *bytes.Buffer
+}
+
+// spawn starts a holder in its own process group; it ends when its input is closed, and with the calling thread.
+func spawn(self string, args []string, campaign lab.CampaignID) (*holder, error) {
+	p := &holder{cmd: exec.Command(self, args...), problems: &bytes.Buffer{}}
+	p.cmd.Env = minimal(campaign)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p.cmd.Stderr, p.cmd.WaitDelay = p.problems, time.Second
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("start a holder: %w", err)
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start a holder: %w", err)
+	}
+	p.out = json.NewDecoder(out)
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start a holder: %w", err)
+	}
+	return p, nil
+}
+
+// fill has the holder hold so many connections.
+func (p *holder) fill(connections int) (reply, error) {
+	var r reply
+	err := json.NewEncoder(p.in).Encode(demand{Connections: connections})
+	if err == nil {
+		err = p.out.Decode(&r)
+	}
+	if err != nil {
+		return r, fmt.Errorf("holder %d ended: %w", p.cmd.Process.Pid, err)
+	}
+	return r, nil
+}
+
+// end closes the holder's input and waits for it; one that does not end is killed. Its error is what it said last,
+// when it ended by itself before.
+func (p *holder) end() error {
+	_ = p.in.Close() // it may have ended already
+	kill := time.AfterFunc(endTimeout, func() { _ = p.cmd.Process.Kill() })
+	defer kill.Stop()
+	err := p.cmd.Wait()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.Exited() {
+		return fmt.Errorf("holder %d: %s: %w", p.cmd.Process.Pid, strings.TrimSpace(p.problems.String()), err)
+	}
+	return nil
+}

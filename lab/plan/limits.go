@@ -129,7 +129,7 @@ func (p *planner) connections(target lab.HostName, l lab.LoadPoint) {
 	states := map[bounds][]string{}
 	for _, s := range p.plan.States {
 		b := p.bounds(s, target)
-		b = bounds{workers: b.workers, connections: b.connections}
+		b = bounds{workers: b.workers, connections: b.connections, files: b.files}
 		if s.Control {
 			continue
 		}
@@ -153,6 +153,12 @@ func (p *planner) held(target lab.HostName, l lab.LoadPoint, b bounds, where str
 			Host: target, Path: path, Fatal: true, Knob: lab.KnobID{Kind: lab.KnobNginx, Name: "events.worker_connections"},
 			Reason: fmt.Sprintf("%s: %d connections are more than %d workers with %d worker_connections can hold (%s)", l.Name, l.Connections, b.workers, b.connections, where),
 			Cure:   "raise events.worker_connections or worker_processes there, or say `expect_errors: true` when the errors are the study",
+		})
+	case perWorker > b.files && !l.ExpectErrors:
+		p.refuse(lab.Refusal{
+			Host: target, Path: path, Fatal: true, Knob: lab.KnobID{Kind: lab.KnobNofile},
+			Reason: fmt.Sprintf("%s: %d connections per worker are more than the %d open files it may have (%s)", l.Name, perWorker, b.files, where),
+			Cure:   "raise nofile or worker_rlimit_nofile there, or say `expect_errors: true` when the errors are the study",
 		})
 	case perWorker > b.clean():
 		p.warn(target, path, fmt.Sprintf("%s: %d connections per worker; nginx closes connections by itself above %d of %d worker_connections (%s)",

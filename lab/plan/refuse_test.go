@@ -1,10 +1,12 @@
 package plan_test
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
 
+	"ngxlab/experiments"
 	"ngxlab/lab"
 )
 
@@ -165,6 +167,9 @@ func TestConnectionsAreHeldAgainstWorkerConnections(t *testing.T) {
 	}
 	e.Server.CPUs = "0"
 	refusal(t, make1(t, e), "more than 1 workers", "load[0].connections", true)
+	e = quick()
+	e.Server.Nofile, e.Load[0].Connections = 64, []int{100}
+	refusal(t, make1(t, e), "100 connections per worker are more than the 64 open files", "load[0].connections", true)
 }
 
 func TestLimitsOfToolsAreRefused(t *testing.T) {
@@ -291,4 +296,37 @@ func TestCapacityBeyondALimitIsRefused(t *testing.T) {
 	}
 	tight.Sysctls["net.netfilter.nf_conntrack_count"] = "12"
 	refusal(t, make1(t, quick(), tight), "above conntrack_max = 8192", "capacity.connections", true)
+}
+
+// TestQuickstartOfTheLibraryIsPlanned holds that the shipped study is possible here, with and without privilege, and that
+// everything said about it leads to a line of its file.
+func TestQuickstartOfTheLibraryIsPlanned(t *testing.T) {
+	text, err := experiments.Open("quickstart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := experiments.Decode("quickstart.yaml", bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := machine("here")
+	for _, name := range []string{"net.ipv4.tcp_max_syn_backlog", "net.ipv4.tcp_fin_timeout"} {
+		f.Sysctls[name], f.SysctlWritable[name] = "60", true
+	}
+	p := make1(t, e, f)
+	if len(p.Refused) > 0 || len(p.Warnings) > 0 || len(p.States) != 6 {
+		t.Errorf("as root: %d states, refused %v, warned %v", len(p.States), p.Refused, p.Warnings)
+	}
+	if p.Estimate.Minutes() > 7 {
+		t.Errorf("the quickstart would take %v", p.Estimate)
+	}
+	p = make1(t, e, ordinary(f))
+	if len(p.Fatal()) > 0 || len(p.Refused) != 3 || len(p.States) != 5 {
+		t.Errorf("as a user: %d states, refused %v", len(p.States), p.Refused)
+	}
+	for _, r := range p.Refused {
+		if at, exact := e.Where[r.Path]; !exact || at.Line == 0 {
+			t.Errorf("%q is not in the file", r.Path)
+		}
+	}
 }

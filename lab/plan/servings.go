@@ -27,7 +27,7 @@ func (p *planner) servings() error {
 func (p *planner) input(target lab.Host, s lab.State) server.Input {
 	return server.Input{
 		Spec: p.e.Server, State: s, Target: target, Facts: p.facts[target.Name], CPUs: p.cpus[target.Name],
-		URLs: p.urls(), Recipe: server.Recipe(p.e.Builds[value(s, target.Name, lab.KnobBuild, "")]),
+		URLs: p.urls(), Recipe: p.recipe(value(s, target.Name, lab.KnobBuild, "")),
 	}
 }
 

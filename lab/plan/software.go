@@ -14,7 +14,7 @@ import (
 func (p *planner) software() error {
 	missing := map[lab.HostName][]string{}
 	for _, name := range p.buildNames() {
-		recipe := server.Recipe(p.e.Builds[name])
+		recipe := p.recipe(name)
 		p.plan.Builds = append(p.plan.Builds, recipe)
 		for _, target := range p.targets {
 			lacks := p.lacking(target.Name, recipe.Packages)
@@ -33,6 +33,13 @@ func (p *planner) software() error {
 		p.plan.Packages = missing
 	}
 	return nil
+}
+
+// recipe is a build of the experiment, complete, under its name there.
+func (p *planner) recipe(name string) lab.Recipe {
+	recipe := p.e.Builds[name]
+	recipe.Name = name
+	return server.Recipe(recipe)
 }
 
 // buildNames are the builds of all states on all targets, sorted.

@@ -33,14 +33,3 @@ func TestClockTranslatesLocalTimeToTheHosts(t *testing.T) {
 		t.Errorf("a second later the host's clock reads %d", got)
 	}
 }
-
-func TestAtFindsTheNearestPartOfTheFile(t *testing.T) {
-	e := lab.Experiment{Where: map[string]lab.Position{"server": {Line: 3}, "steps": {Line: 5}, "steps[1].sysctl.net.core.somaxconn": {Line: 9}}}
-	for path, want := range map[string]int{
-		"server.status_port": 3, "steps[1].sysctl.net.core.somaxconn": 9, "steps[1].sysctl.net.core.rmem_max": 5, "steps[0]": 5, "capacity.state": 0, "": 0,
-	} {
-		if at, found := e.At(path); at.Line != want || found != (want > 0) {
-			t.Errorf("%q is at line %d (%v), want %d", path, at.Line, found, want)
-		}
-	}
-}

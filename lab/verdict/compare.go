@@ -1,0 +1,257 @@
+// Package verdict turns runs into comparisons and verdicts (METHOD §1, 3, 4), and says when a campaign has enough
+// rounds. It is pure. Ratios are State over Over; intervals are of the ratio; percentages in texts are ratio − 1.
+//
+// Rounds are blocks: only runs of the same part, round and load point are paired. Invalid runs never enter; of
+// several attempts the last valid one does.
+package verdict
+
+import (
+	"maps"
+	"math"
+	"slices"
+
+	"ngxlab/lab"
+	"ngxlab/lab/stats"
+)
+
+// maxLost is the share of rounds that may be incomplete; with more, nothing is concluded.
+const maxLost = 1.0 / 3
+
+// Compare compares the runs b of a state with the runs a of the state it is held against (ratio = b ÷ a) on one
+// metric, with a plain 95 % interval: for rounds whose number was fixed beforehand. When the runs have several
+// load points, each round counts with the mean log ratio over the load points valid in both. Without two complete
+// pairs there is no interval. ErrorRatio is compared as the ratio of the shares of good responses, so that more is
+// better and 0 is allowed. Runs of several parts are never mixed: the part with the most pairs is taken.
+func Compare(a, b []lab.Run, m lab.Metric) lab.Comparison {
+	return compare(newSide(a), newSide(b), m, stats.Plain)
+}
+
+// Between compares two states of a campaign at one load point ("" = the one figure over the headline load points)
+// as its verdicts do, for exploration: an interval, no word.
+func Between(r lab.Results, over, state lab.CellID, m lab.Metric) lab.Comparison {
+	c := newCampaign(r.Plan, r.Runs)
+	return c.compare(pair{target: state.Target, state: state.State, over: over.State}, state.Load, m)
+}
+
+// slot is where a run belongs within its state.
+type slot struct {
+	part, round int
+	load        string
+}
+
+// side is the runs of one state on one target.
+type side struct {
+	cell  lab.CellID
+	valid map[slot]*lab.Run // the last attempt that is not invalid
+	tried map[slot]bool
+}
+
+func newSide(runs []lab.Run) side {
+	s := side{valid: map[slot]*lab.Run{}, tried: map[slot]bool{}}
+	for i := range runs {
+		r := &runs[i]
+		at := slot{r.Part, r.Round, r.Cell.Load}
+		s.cell = r.Cell
+		s.tried[at] = true
+		if r.Validity == lab.Invalid || r.Validity == "" || r.Problem != "" {
+			continue
+		}
+		if before, known := s.valid[at]; !known || r.Attempt >= before.Attempt {
+			s.valid[at] = r
+		}
+	}
+	return s
+}
+
+// only returns the side at some load points.
+func (s side) only(loads map[string]bool) side {
+	if s.within(loads) {
+		return s
+	}
+	out := side{cell: s.cell, valid: map[slot]*lab.Run{}, tried: map[slot]bool{}}
+	for at := range s.tried {
+		if loads[at.load] {
+			out.tried[at] = true
+			if r, known := s.valid[at]; known {
+				out.valid[at] = r
+			}
+		}
+	}
+	return out
+}
+
+func (s side) within(loads map[string]bool) bool {
+	for at := range s.tried {
+		if !loads[at.load] {
+			return false
+		}
+	}
+	return true
+}
+
+func (s side) loads() []string {
+	seen := map[string]bool{}
+	for at := range s.tried {
+		seen[at.load] = true
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// compare compares at the confidence. With several load points, those that cannot be compared are left out; when
+// none can, the first reason is given.
+func compare(base, state side, m lab.Metric, confidence float64) lab.Comparison {
+	loads := bothLoads(base, state)
+	if len(loads) == 1 {
+		c := compareLoad(base, state, m, confidence)
+		c.Load = loads[0]
+		return c
+	}
+	kept, lower, prevented := map[string]bool{}, false, ""
+	for _, load := range loads {
+		at := map[string]bool{load: true}
+		c := compareLoad(base.only(at), state.only(at), m, stats.Plain)
+		if c.Prevented != "" {
+			prevented = cmpFirst(prevented, load+": "+c.Prevented)
+			continue
+		}
+		kept[load] = true
+		lower = lower || c.LowerBound
+	}
+	if len(kept) == 0 {
+		c := newComparison(base, state, m)
+		c.Prevented = cmpFirst(prevented, "no run of both states")
+		return c
+	}
+	c := pairUp(base.only(kept), state.only(kept), m, confidence)
+	c.LowerBound = lower
+	return c
+}
+
+func cmpFirst(first, otherwise string) string {
+	if first != "" {
+		return first
+	}
+	return otherwise
+}
+
+func bothLoads(base, state side) []string {
+	in := map[string]bool{}
+	for _, load := range base.loads() {
+		in[load] = true
+	}
+	return slices.DeleteFunc(state.loads(), func(load string) bool { return !in[load] })
+}
+
+// compareLoad compares at one load point and says what prevents it.
+func compareLoad(base, state side, m lab.Metric, confidence float64) lab.Comparison {
+	c := pairUp(base, state, m, confidence)
+	if c.Prevented != "" {
+		return c
+	}
+	c.LowerBound, c.Prevented = rateLimits(base.ofPart(c.Part), state.ofPart(c.Part), m)
+	return c
+}
+
+func newComparison(base, state side, m lab.Metric) lab.Comparison {
+	return lab.Comparison{Target: state.cell.Target, State: state.cell.State, Over: base.cell.State, Metric: m}
+}
+
+// pairUp pairs the rounds of the part with the most pairs and computes the figures.
+func pairUp(base, state side, m lab.Metric, confidence float64) lab.Comparison {
+	c := newComparison(base, state, m)
+	logs := map[int]map[int][]float64{} // part → round → log ratios of its load points
+	for at := range base.tried {
+		addRatio(logs, base, state, at, m)
+	}
+	for at := range state.tried {
+		if !base.tried[at] {
+			addRatio(logs, base, state, at, m)
+		}
+	}
+	for _, part := range slices.Sorted(maps.Keys(logs)) {
+		if means := roundMeans(logs[part]); len(means) >= c.Pairs {
+			c.Part, c.Pairs, c.LogRatios, c.Lost = part, len(means), means, len(logs[part])-len(means)
+		}
+	}
+	fill(&c, confidence)
+	return c
+}
+
+// addRatio notes the round as tried, and its log ratio where both runs are there and have the figure.
+func addRatio(logs map[int]map[int][]float64, base, state side, at slot, m lab.Metric) {
+	rounds := logs[at.part]
+	if rounds == nil {
+		rounds = map[int][]float64{}
+		logs[at.part] = rounds
+	}
+	a, b := base.valid[at], state.valid[at]
+	if a != nil && b != nil {
+		x, okX := figure(a, m)
+		y, okY := figure(b, m)
+		if okX && okY {
+			rounds[at.round] = append(rounds[at.round], math.Log(y/x))
+			return
+		}
+	}
+	if _, noted := rounds[at.round]; !noted {
+		rounds[at.round] = nil
+	}
+}
+
+// leastGood stands for a run without a single good response, whose share has no logarithm.
+const leastGood = 1e-6
+
+func figure(r *lab.Run, m lab.Metric) (float64, bool) {
+	v, known := r.Figures[m]
+	if m == lab.ErrorRatio {
+		v = max(1-v, leastGood)
+	}
+	return v, known && v > 0 && !math.IsInf(v, 0) && !math.IsNaN(v)
+}
+
+// roundMeans averages within each round that has a pair, by ascending round.
+func roundMeans(rounds map[int][]float64) []float64 {
+	var means []float64
+	for _, round := range slices.Sorted(maps.Keys(rounds)) {
+		if logs := rounds[round]; len(logs) > 0 {
+			sum := 0.0
+			for _, l := range logs {
+				sum += l
+			}
+			means = append(means, sum/float64(len(logs)))
+		}
+	}
+	return means
+}
+
+// fill computes ratio, intervals and p from the log ratios, and prevents what has too few.
+func fill(c *lab.Comparison, confidence float64) {
+	c.Stopping = confidence != stats.Plain
+	t, ok := stats.PairedT(c.LogRatios, confidence)
+	switch {
+	case c.Pairs == 0:
+		c.Prevented = "no round in which both are valid"
+	case float64(c.Lost) > maxLost*float64(c.Pairs+c.Lost):
+		c.Prevented = lostText(*c)
+	case !ok:
+		c.Prevented = "one round has no interval"
+	}
+	if c.Pairs > 0 {
+		c.Ratio = math.Exp(mean(c.LogRatios))
+	}
+	if !ok {
+		return
+	}
+	c.Low, c.High, c.SD, c.P, c.AdjustedP = math.Exp(t.Low), math.Exp(t.High), t.SD, t.P, t.P
+	if _, hl, ok := stats.HodgesLehmann(c.LogRatios, stats.Plain); ok {
+		c.HLLow, c.HLHigh = math.Exp(hl.Low), math.Exp(hl.High)
+	}
+}
+
+func mean(xs []float64) float64 {
+	sum := 0.0
+	for _, x := range xs {
+		sum += x
+	}
+	return sum / float64(len(xs))
+}

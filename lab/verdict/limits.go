@@ -1,0 +1,113 @@
+package verdict
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"ngxlab/lab"
+)
+
+// maxErrorRatio is the error ratio up to which rates are compared (METHOD §8).
+const maxErrorRatio = 0.05
+
+// isRate says whether the generator or errors can spoil a comparison of m. CPU per request stays comparable.
+func isRate(m lab.Metric) bool {
+	return m == lab.Goodput || m == lab.RequestRate || m == lab.BytesRate
+}
+
+// lowerIsBetter says whether a ratio below 1 is the improvement.
+func lowerIsBetter(m lab.Metric) bool {
+	switch m {
+	case lab.CPUPerRequest, lab.ClientCPUPerReq, lab.MeanS, lab.P50S, lab.P75S, lab.P90S, lab.P95S, lab.P99S, lab.P999S, lab.MaxS, lab.ServerPSS:
+		return true
+	}
+	return false
+}
+
+// ofPart returns the valid runs of one part, by round.
+func (s side) ofPart(part int) []*lab.Run {
+	var runs []*lab.Run
+	for at, r := range s.valid {
+		if at.part == part {
+			runs = append(runs, r)
+		}
+	}
+	slices.SortFunc(runs, func(a, b *lab.Run) int { return a.Round - b.Round })
+	return runs
+}
+
+// rateLimits judges whether rates may be compared: the base must not be limited by the generator; a state that is
+// gives a lower bound. Neither may have too many errors.
+func rateLimits(base, state []*lab.Run, m lab.Metric) (lower bool, prevented string) {
+	if !isRate(m) {
+		return false, ""
+	}
+	for _, runs := range [][]*lab.Run{base, state} {
+		if e, known := meanFigure(runs, lab.ErrorRatio); known && e > maxErrorRatio {
+			return false, fmt.Sprintf("errors %.3g%% of %q, rates are compared up to %g%%", 100*e, runs[0].Cell.State, 100*maxErrorRatio)
+		}
+	}
+	if codes := generatorLimited(base); codes != "" {
+		return false, fmt.Sprintf("the load generator was the limit of %q (%s)", base[0].Cell.State, codes)
+	}
+	return generatorLimited(state) != "", ""
+}
+
+// generatorLimited returns the codes by which at least half of the runs were limited by the generator; "" when they
+// were not.
+func generatorLimited(runs []*lab.Run) string {
+	limited, codes := 0, map[string]bool{}
+	for _, r := range runs {
+		hit := false
+		for _, f := range r.Findings {
+			if f.Outcome == lab.Fired && f.Consequence == lab.LowerBound {
+				hit, codes[f.Code] = true, true
+			}
+		}
+		if hit {
+			limited++
+		}
+	}
+	if limited == 0 || 2*limited < len(runs) {
+		return ""
+	}
+	return strings.Join(slices.Sorted(maps.Keys(codes)), ", ")
+}
+
+func meanFigure(runs []*lab.Run, m lab.Metric) (float64, bool) {
+	sum, n := 0.0, 0
+	for _, r := range runs {
+		if v, known := r.Figures[m]; known {
+			sum, n = sum+v, n+1
+		}
+	}
+	if n == 0 {
+		return 0, false
+	}
+	return sum / float64(n), true
+}
+
+// doubts lists the warnings of the runs that were compared: "foreign-cpu in 3 of 12 runs".
+func doubts(runs []*lab.Run) []string {
+	counts := map[string]int{}
+	for _, r := range runs {
+		seen := map[string]bool{}
+		for _, f := range r.Findings {
+			if f.Outcome == lab.Fired && f.Consequence == lab.Warn && !seen[f.Code] {
+				seen[f.Code] = true
+				counts[f.Code]++
+			}
+		}
+	}
+	var out []string
+	for _, code := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, fmt.Sprintf("%s in %d of %d runs", code, counts[code], len(runs)))
+	}
+	return out
+}
+
+func lostText(c lab.Comparison) string {
+	return fmt.Sprintf("%d of %d rounds are incomplete", c.Lost, c.Pairs+c.Lost)
+}

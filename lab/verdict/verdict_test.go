@@ -1,0 +1,449 @@
+package verdict
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"ngxlab/lab"
+)
+
+// runs makes one clean run per figure, rounds from 1.
+func runs(state, load string, m lab.Metric, figures ...float64) []lab.Run {
+	var out []lab.Run
+	for i, v := range figures {
+		out = append(out, lab.Run{Cell: lab.CellID{Target: "web", State: state, Load: load}, Round: i + 1, Attempt: 1, Part: 1,
+			Validity: lab.Clean, Figures: lab.Figures{m: v}})
+	}
+	return out
+}
+
+// times multiplies each figure: base × factor × small known noise.
+func times(base []float64, factor float64) []float64 {
+	noise := []float64{1.01, 0.99, 1.005, 0.995, 1.0, 1.002, 0.998, 1.0}
+	out := make([]float64, len(base))
+	for i, b := range base {
+		out[i] = b * factor * noise[i%len(noise)]
+	}
+	return out
+}
+
+var base = []float64{1000, 1100, 950, 1200, 1020, 980}
+
+func TestRatioIsOfRoundsNotOfMeans(t *testing.T) {
+	c := Compare(runs("base", "a", lab.Goodput, base...), runs("tuned", "a", lab.Goodput, times(base, 1.1)...), lab.Goodput)
+	if c.Pairs != 6 || c.Lost != 0 || c.Load != "a" || c.State != "tuned" || c.Over != "base" || c.Stopping {
+		t.Errorf("%+v", c)
+	}
+	if math.Abs(c.Ratio-1.1) > 0.002 || c.Low >= c.Ratio || c.High <= c.Ratio || c.SD > 0.01 || c.P > 1e-6 || c.HLLow <= 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestInvalidRunsNeverEnterAndTheLastValidAttemptDoes(t *testing.T) {
+	a := runs("base", "a", lab.Goodput, 100, 100, 100, 100)
+	b := runs("tuned", "a", lab.Goodput, 100, 100, 100, 100)
+	b[0].Validity = lab.Invalid
+	b[0].Figures[lab.Goodput] = 9
+	again := b[0]
+	again.Attempt, again.Validity, again.Figures = 2, lab.Warned, lab.Figures{lab.Goodput: 200}
+	third := again
+	third.Attempt, third.Validity, third.Figures = 3, lab.Invalid, lab.Figures{lab.Goodput: 7}
+	b[1].Validity = lab.Invalid
+	c := Compare(a, append([]lab.Run{third, again}, b...), lab.Goodput)
+	if c.Pairs != 3 || c.Lost != 1 || math.Abs(c.LogRatios[0]-math.Log(2)) > 1e-12 || c.Prevented != "" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestMoreThanAThirdLostIsNotMeasurable(t *testing.T) {
+	a, b := runs("base", "a", lab.Goodput, base...), runs("tuned", "a", lab.Goodput, times(base, 2)...)
+	b[0].Validity, b[1].Validity = lab.Invalid, lab.Invalid
+	if c := Compare(a, b, lab.Goodput); c.Prevented != "" {
+		t.Errorf("two of six lost: %s", c.Prevented)
+	}
+	a[5].Problem = "server died"
+	c := Compare(a, b, lab.Goodput)
+	if c.Prevented != "3 of 6 rounds are incomplete" {
+		t.Errorf("three of six lost: %q", c.Prevented)
+	}
+	if v := word(c, 0.02); v.Word != lab.NotMeasurable || v.Text != "not measurable: 3 of 6 rounds are incomplete" {
+		t.Errorf("%s, %s", v.Word, v.Text)
+	}
+}
+
+func TestPartsAreNeverMixed(t *testing.T) {
+	a, b := runs("base", "a", lab.Goodput, base...), runs("tuned", "a", lab.Goodput, times(base, 1.2)...)
+	for i := range a {
+		if i >= 4 {
+			a[i].Part = 2
+		}
+		if i >= 3 {
+			b[i].Part = 2 // round 4 was measured in different parts
+		}
+	}
+	c := Compare(a, b, lab.Goodput)
+	if c.Pairs != 3 || c.Part != 1 {
+		t.Errorf("%d pairs in part %d, want the 3 of part 1", c.Pairs, c.Part)
+	}
+}
+
+func TestOneFigureIsTheMeanOverLoadPoints(t *testing.T) {
+	a := append(runs("base", "a", lab.Goodput, 100, 100, 100), runs("base", "b", lab.Goodput, 10, 10, 10)...)
+	b := append(runs("tuned", "a", lab.Goodput, 121, 121, 121), runs("tuned", "b", lab.Goodput, 10, 10, 10)...)
+	b[5].Validity = lab.Invalid // load b of round 3: that round has load a alone
+	c := Compare(a, b, lab.Goodput)
+	if c.Load != "" || c.Pairs != 3 || math.Abs(c.LogRatios[0]-math.Log(1.1)) > 1e-9 || math.Abs(c.LogRatios[2]-math.Log(1.21)) > 1e-9 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func limited(rs []lab.Run, of int) []lab.Run {
+	for i := range of {
+		rs[i].Findings = append(rs[i].Findings, lab.Finding{Code: "client-cpu", Outcome: lab.Fired, Consequence: lab.LowerBound})
+		rs[i].Validity = lab.Warned
+	}
+	return rs
+}
+
+func TestGeneratorLimitsRates(t *testing.T) {
+	for _, c := range []struct {
+		name                  string
+		baseLimited, limitedB int
+		factor                float64
+		want                  lab.Word
+		text                  string
+	}{
+		{"neither", 0, 0, 1.3, lab.Helps, "helps: +30% (+29% … +31%)"},
+		{"state only", 0, 6, 1.3, lab.AtLeast, "helps, at least +29.1% (the load generator was the limit)"},
+		{"state only, but slower", 0, 6, 0.9, lab.Undecided, "undecided, at least −10.6% (the load generator was the limit)"},
+		{"base only", 6, 0, 1.3, lab.NotMeasurable, `not measurable: the load generator was the limit of "base" (client-cpu)`},
+		{"both", 6, 6, 1.3, lab.NotMeasurable, `not measurable: the load generator was the limit of "base" (client-cpu)`},
+		{"fewer than half of the runs", 2, 2, 1.3, lab.Helps, "helps: +30% (+29% … +31%)"},
+	} {
+		a := limited(runs("base", "a", lab.Goodput, base...), c.baseLimited)
+		b := limited(runs("tuned", "a", lab.Goodput, times(base, c.factor)...), c.limitedB)
+		v := word(Compare(a, b, lab.Goodput), 0.02)
+		if v.Word != c.want {
+			t.Errorf("%s: %s (%s), want %s", c.name, v.Word, v.Text, c.want)
+		}
+		if strings.Contains(c.text, "helps: ") || c.want == lab.NotMeasurable {
+			if !strings.HasPrefix(v.Text, c.text[:10]) {
+				t.Errorf("%s: %q, want %q", c.name, v.Text, c.text)
+			}
+		} else if v.Text != c.text {
+			t.Errorf("%s: %q, want %q", c.name, v.Text, c.text)
+		}
+	}
+}
+
+func TestCPUPerRequestStaysComparableWhenTheGeneratorIsTheLimit(t *testing.T) {
+	a := limited(runs("base", "a", lab.CPUPerRequest, times(base, 1e-8)...), 6)
+	b := limited(runs("tuned", "a", lab.CPUPerRequest, times(base, 0.88e-8)...), 6)
+	v := word(Compare(a, b, lab.CPUPerRequest), 0.02)
+	if v.Word != lab.Helps || v.Text != "helps: −12.00% server CPU per request (−12.00% … −12.00%)" {
+		t.Errorf("%s: %s", v.Word, v.Text)
+	}
+}
+
+func TestErrorsAboveFivePercentPreventRatesAndAreJudgedThemselves(t *testing.T) {
+	p := planOf(1, []string{"a"}, repeat20)
+	var all []lab.Run
+	for round := 1; round <= 6; round++ {
+		for state, e := range map[string]float64{"base": 0.06 + 0.001*float64(round%3), "step1": 0} {
+			all = append(all, lab.Run{Cell: lab.CellID{Target: "web", State: state, Load: "a"}, Round: round, Attempt: 1, Part: 1, Validity: lab.Warned,
+				Figures: lab.Figures{lab.Goodput: 1000 + float64(round), lab.ErrorRatio: e}})
+		}
+	}
+	verdicts := All(lab.Results{Plan: p, Runs: all})
+	if v := verdicts[0]; v.Word != lab.NotMeasurable || v.Text != `not measurable: errors 6.1% of "base", rates are compared up to 5%` {
+		t.Errorf("goodput: %s", v.Text)
+	}
+	i := slices.IndexFunc(verdicts, func(v lab.Verdict) bool { return v.Comparison.Metric == lab.ErrorRatio })
+	if i < 0 || verdicts[i].Word != lab.Helps || !strings.HasPrefix(verdicts[i].Text, "errors 6.1% → 0%: helps: +6.5% good responses (") {
+		t.Errorf("error ratio: %+v", verdicts)
+	}
+}
+
+func comparison(low, ratio, high float64) lab.Comparison {
+	return lab.Comparison{Metric: lab.Goodput, Pairs: 6, Ratio: ratio, Low: low, High: high, HLLow: low, HLHigh: high, SD: math.Log(high/low) / 2 * math.Sqrt(6) / 2.57, AdjustedP: 0.01}
+}
+
+func TestWordsAndTexts(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*lab.Comparison)
+		c      lab.Comparison
+		delta  float64
+		word   lab.Word
+		text   string
+	}{
+		{"clear gain", nil, comparison(1.36, 1.38, 1.41), 0.02, lab.Helps, "helps: +38% (+36% … +41%)"},
+		{"clear loss", nil, comparison(0.80, 0.82, 0.85), 0.02, lab.Hurts, "hurts: −18% (−20% … −15%)"},
+		{"less CPU", func(c *lab.Comparison) { c.Metric = lab.CPUPerRequest }, comparison(0.86, 0.88, 0.90), 0.02, lab.Helps, "helps: −12% server CPU per request (−14% … −10%)"},
+		{"more CPU", func(c *lab.Comparison) { c.Metric = lab.CPUPerRequest }, comparison(1.10, 1.12, 1.14), 0.02, lab.Hurts, "hurts: +12% server CPU per request (+10% … +14%)"},
+		{"small but sure", nil, comparison(1.004, 1.009, 1.014), 0.02, lab.Helps, "helps: +0.9% (+0.4% … +1.4%), measurable but below ±2%"},
+		{"nothing", nil, comparison(0.97, 1.005, 1.04), 0.05, lab.NoDifference, "no difference larger than ±5%"},
+		{"not adjusted", func(c *lab.Comparison) { c.AdjustedP = 0.2 }, comparison(1.001, 1.05, 1.1), 0.02, lab.Undecided, "undecided, between +0% and +10%; about 1 more round"},
+		{"rank interval disagrees", func(c *lab.Comparison) { c.HLLow = 0.99 }, comparison(1.01, 1.05, 1.1), 0.02, lab.Undecided, "undecided, between +1% and +10%; about 1 more round; the rank interval −1% … +10% includes 0%"},
+		{"no rank interval below six", func(c *lab.Comparison) { c.HLLow, c.HLHigh = 0, 0 }, comparison(1.36, 1.38, 1.41), 0.02, lab.Helps, "helps: +38% (+36% … +41%)"},
+		{"nothing paired", func(c *lab.Comparison) { c.Prevented = "no round in which both are valid" }, lab.Comparison{}, 0.02, lab.NotMeasurable, "not measurable: no round in which both are valid"},
+	} {
+		if c.change != nil {
+			c.change(&c.c)
+		}
+		v := word(c.c, c.delta)
+		if v.Word != c.word || strings.ReplaceAll(v.Text, "+0%", "0%") != strings.ReplaceAll(c.text, "+0%", "0%") {
+			t.Errorf("%s: %s: %q, want %s: %q", c.name, v.Word, v.Text, c.word, c.text)
+		}
+	}
+}
+
+func TestUndecidedSaysHowManyMoreRounds(t *testing.T) {
+	v := word(func() lab.Comparison { c := comparison(0.97, 1.024, 1.08); c.AdjustedP = 0.3; return c }(), 0.02)
+	if v.Word != lab.Undecided || v.MoreRounds < 5 || v.MoreRounds > 60 {
+		t.Errorf("%s: %s, %d more", v.Word, v.Text, v.MoreRounds)
+	}
+	if !strings.HasPrefix(v.Text, "undecided, between −3% and +8%; about ") {
+		t.Errorf("%q", v.Text)
+	}
+}
+
+// figures fills a plan's runs: base × factor per state and load.
+func figures(p lab.Plan, m lab.Metric, factor func(state, load string) float64) []lab.Run {
+	var out []lab.Run
+	for i, c := range p.Cells {
+		values := times(base, factor(c.ID.State, c.ID.Load))
+		slices.Reverse(values[i%3:]) // other noise for each cell
+		for j := range values {
+			values[j] *= base[j] / base[i%3+len(base)-1-max(j, i%3)]
+			if j < i%3 {
+				values[j] = base[j] * factor(c.ID.State, c.ID.Load)
+			}
+		}
+		out = append(out, runs(c.ID.State, c.ID.Load, m, values...)...)
+	}
+	return out
+}
+
+func find(t *testing.T, all []lab.Verdict, family, state, load string) lab.Verdict {
+	t.Helper()
+	for _, v := range all {
+		if v.Family == family && v.Comparison.State == state && v.Comparison.Load == load && v.Comparison.Metric == lab.Goodput {
+			return v
+		}
+	}
+	t.Fatalf("no verdict of %s on %q %q", family, state, load)
+	return lab.Verdict{}
+}
+
+func TestLoadPointsThatDisagreeAreSaidInsteadOfAveraged(t *testing.T) {
+	p := planOf(2, []string{"wrk 10", "ab 100"}, repeat20)
+	all := All(lab.Results{Plan: p, Runs: figures(p, lab.Goodput, func(state, load string) float64 {
+		switch {
+		case state == "step1" && load == "wrk 10":
+			return 1.2
+		case state == "step1":
+			return 0.8
+		case state == "step2":
+			return 1.3
+		}
+		return 1
+	})})
+	v := find(t, all, FamilySteps, "step1", "")
+	if v.Word != lab.Undecided || !v.Comparison.Mixed || !strings.HasPrefix(v.Text, "the load points disagree: +20.0% at wrk 10, −20% at ab 100") {
+		t.Errorf("%s: %q", v.Word, v.Text)
+	}
+	if v := find(t, all, FamilySteps, "step2", ""); v.Word != lab.Helps || v.Comparison.Mixed {
+		t.Errorf("step2: %s: %q", v.Word, v.Text)
+	}
+	if v := find(t, all, FamilyWhere, "step1", "ab 100"); v.Word != lab.Hurts {
+		t.Errorf("where: %s: %q", v.Word, v.Text)
+	}
+	if v := find(t, all, FamilyControl, "control", ""); v.Word != lab.Holds {
+		t.Errorf("control: %s: %q", v.Word, v.Text)
+	}
+}
+
+func TestOnlyHeadlineLoadsMakeTheFigureOfAStep(t *testing.T) {
+	p := planOf(1, []string{"a", "b"}, repeat20)
+	p.Loads[1].Headline = false
+	all := All(lab.Results{Plan: p, Runs: figures(p, lab.Goodput, func(state, load string) float64 {
+		if state == "step1" && load == "b" {
+			return 3
+		}
+		return 1
+	})})
+	if v := find(t, all, FamilySteps, "step1", ""); v.Word != lab.NoDifference {
+		t.Errorf("%s: %q", v.Word, v.Text)
+	}
+}
+
+func TestCumulativeLadderComparesTheFinalStateWithTheBaseline(t *testing.T) {
+	p := planOf(2, []string{"a"}, repeat20)
+	p.Experiment.Ladder.Kind = lab.Cumulative
+	p.States[2].Over = "step1"
+	all := All(lab.Results{Plan: p, Runs: figures(p, lab.Goodput, func(state, _ string) float64 {
+		return map[string]float64{"base": 1, "step1": 1.1, "step2": 1.21, "control": 1}[state]
+	})})
+	var overs []string
+	for _, v := range all {
+		if v.Family == FamilySteps && v.Comparison.Metric == lab.Goodput {
+			overs = append(overs, v.Comparison.State+" over "+v.Comparison.Over+" "+v.Step)
+		}
+	}
+	if want := []string{"step1 over base step1", "step2 over step1 step2", "step2 over base "}; !slices.Equal(overs, want) {
+		t.Errorf("%q, want %q", overs, want)
+	}
+}
+
+func TestAStepLeftOutIsJudgedByItsPresence(t *testing.T) {
+	p := planOf(1, []string{"a"}, repeat20)
+	p.Experiment.Ladder.Kind = lab.LeaveOneOut
+	p.States = []lab.State{{Name: "base"}, {Name: lab.AllSteps, Over: "base"}, {Name: "without x", Step: "x", Over: lab.AllSteps, Without: true}}
+	p.Cells = nil
+	for _, s := range p.States {
+		p.Cells = append(p.Cells, lab.Cell{ID: lab.CellID{Target: "web", State: s.Name, Load: "a"}})
+	}
+	all := All(lab.Results{Plan: p, Runs: figures(p, lab.Goodput, func(state, _ string) float64 {
+		return map[string]float64{"base": 1, lab.AllSteps: 1.5, "without x": 1.2}[state]
+	})})
+	for _, v := range all {
+		if v.Step == "x" && v.Comparison.Metric == lab.Goodput && v.Word != lab.Helps {
+			t.Errorf("a step whose absence costs 20 %%: %s: %s", v.Word, v.Text)
+		}
+	}
+}
+
+func TestControlThatDiffersCastsDoubtOnEveryVerdict(t *testing.T) {
+	p := planOf(1, []string{"a"}, repeat20)
+	p.Experiment.Order = lab.Blocked
+	all := All(lab.Results{Plan: p, Runs: figures(p, lab.Goodput, func(state, _ string) float64 {
+		return map[string]float64{"base": 1, "step1": 1.5, "control": 1.1}[state]
+	})})
+	if v := find(t, all, FamilyControl, "control", ""); v.Word != lab.Contradicted {
+		t.Errorf("%s: %s", v.Word, v.Text)
+	}
+	v := find(t, all, FamilySteps, "step1", "")
+	if !slices.ContainsFunc(v.Reasons, func(r string) bool { return strings.HasPrefix(r, "aa-differs") }) {
+		t.Errorf("reasons %q", v.Reasons)
+	}
+	if !strings.HasSuffix(v.Text, ", confounded with time") {
+		t.Errorf("blocked order is not said: %q", v.Text)
+	}
+}
+
+func TestClaims(t *testing.T) {
+	f := func(v float64) *float64 { return &v }
+	p := planOf(1, []string{"a"}, repeat20)
+	rs := figures(p, lab.Goodput, func(state, _ string) float64 { return map[string]float64{"base": 1, "step1": 1.6, "control": 1}[state] })
+	for _, c := range []struct {
+		name  string
+		claim lab.Claim
+		want  lab.Word
+	}{
+		{"holds", lab.Claim{AtLeast: f(1.5)}, lab.Holds},
+		{"bound inside the interval", lab.Claim{AtLeast: f(1.6)}, lab.Undecided},
+		{"contradicted", lab.Claim{AtLeast: f(1.8)}, lab.Contradicted},
+		{"at most holds", lab.Claim{AtMost: f(1.7)}, lab.Holds},
+		{"at most contradicted", lab.Claim{AtMost: f(1.4)}, lab.Contradicted},
+		{"reproduced", lab.Claim{Published: f(1.5)}, lab.Reproduced},
+		{"published contradicted", lab.Claim{Published: f(3.0)}, lab.Contradicted},
+		{"published undecided", lab.Claim{Published: f(1.6 * 1.15)}, lab.Undecided},
+		{"both parts", lab.Claim{AtLeast: f(1.5), Published: f(3.0)}, lab.Contradicted},
+		{"no such state", lab.Claim{AtLeast: f(1.5), State: "nowhere"}, lab.NotMeasurable},
+	} {
+		c.claim.Of, c.claim.Over = lab.Goodput, "base"
+		if c.claim.State == "" {
+			c.claim.State = "step1"
+		}
+		p.Experiment.Claims = []lab.Claim{c.claim}
+		all := All(lab.Results{Plan: p, Runs: rs})
+		i := slices.IndexFunc(all, func(v lab.Verdict) bool { return v.Family == FamilyClaims })
+		if all[i].Word != c.want {
+			t.Errorf("%s: %s (%s)", c.name, all[i].Word, all[i].Text)
+		}
+	}
+}
+
+func TestPublishedRatioIsNotComparableWhenAKnobCouldNotBeSet(t *testing.T) {
+	q := 1.6
+	p := planOf(1, []string{"a"}, repeat20)
+	p.Experiment.Claims = []lab.Claim{{Name: "x", Of: lab.Goodput, State: "step1", Over: "base", Published: &q}}
+	p.Experiment.Publish.Conditions = map[string]string{"kernel": "3.17.2", "link": "10 Gbit/s"}
+	p.Facts = map[lab.HostName]lab.Facts{"web": {Kernel: "6.18.0"}}
+	p.Refused = []lab.Refusal{{Step: "step1", Knob: lab.KnobID{Kind: lab.KnobSysctl, Name: "net.ipv4.tcp_tw_recycle"}, Reason: "removed in Linux 4.12"}}
+	rs := figures(p, lab.Goodput, func(state, _ string) float64 { return map[string]float64{"base": 1, "step1": 1.6, "control": 1}[state] })
+	all := All(lab.Results{Plan: p, Runs: rs})
+	i := slices.IndexFunc(all, func(v lab.Verdict) bool { return v.Family == FamilyClaims })
+	v := all[i]
+	if v.Word != lab.NotComparable || len(v.Reasons) != 3 || v.Reasons[1] != "kernel: published 3.17.2, here 6.18.0" {
+		t.Errorf("%s: %q", v.Word, v.Reasons)
+	}
+}
+
+func TestLowerBoundClaimsAreJudgedFromBelowOnly(t *testing.T) {
+	c := lab.Comparison{Ratio: 2, Low: 1.9, High: 2.1, LowerBound: true}
+	if w := published(c, 3); w != lab.Undecided {
+		t.Errorf("published 3, at least 1.9: %s", w)
+	}
+	if w := published(c, 1.5); w != lab.Contradicted {
+		t.Errorf("published 1.5, at least 1.9: %s", w)
+	}
+}
+
+func TestWarningsOfTheRunsQualifyAVerdict(t *testing.T) {
+	p := planOf(1, []string{"a"}, repeat20)
+	rs := figures(p, lab.Goodput, func(string, string) float64 { return 1 })
+	rs[0].Findings = []lab.Finding{{Code: "foreign-cpu", Outcome: lab.Fired, Consequence: lab.Warn}, {Code: "swap", Outcome: lab.Quiet, Consequence: lab.Warn}}
+	v := find(t, All(lab.Results{Plan: p, Runs: rs}), FamilySteps, "step1", "")
+	if !slices.Equal(v.Reasons, []string{"foreign-cpu in 1 of 12 runs"}) {
+		t.Errorf("%q", v.Reasons)
+	}
+}
+
+func TestEnoughCountsRoundsThenWidth(t *testing.T) {
+	p := planOf(1, []string{"a"}, lab.Repeat{Min: 6, Max: 8, Precision: 0.02, Effect: 0.02})
+	tight := figures(p, lab.Goodput, func(string, string) float64 { return 1 })
+	upTo := func(round int) (out []lab.Run) {
+		for _, r := range tight {
+			if r.Round <= round {
+				out = append(out, r)
+			}
+		}
+		return out
+	}
+	for _, c := range []struct {
+		runs []lab.Run
+		done bool
+		want lab.Reason
+	}{{nil, false, lab.ReasonMinimum}, {upTo(5), false, lab.ReasonMinimum}, {upTo(6), true, lab.ReasonPrecise}} {
+		if done, reason := Enough(p, c.runs); done != c.done || reason != c.want {
+			t.Errorf("%d runs: %v, %s; want %s", len(c.runs), done, reason, c.want)
+		}
+	}
+	for i := range tight {
+		if tight[i].Cell.State == "step1" && tight[i].Round%2 == 0 {
+			tight[i].Figures = lab.Figures{lab.Goodput: 1.5 * tight[i].Figures[lab.Goodput]}
+		}
+	}
+	if done, reason := Enough(p, tight); done || reason != lab.ReasonContinue {
+		t.Errorf("wide: %v, %s", done, reason)
+	}
+	for i := range tight {
+		tight[i].Round += 2
+	}
+	if done, reason := Enough(p, tight); !done || reason != lab.ReasonMax {
+		t.Errorf("round 8 of 8: %v, %s", done, reason)
+	}
+}
+
+func TestBetweenGivesAnyCellWithoutAWord(t *testing.T) {
+	p := planOf(1, []string{"a", "b"}, repeat20)
+	rs := figures(p, lab.P99S, func(state, _ string) float64 { return map[string]float64{"base": 1, "step1": 2, "control": 1}[state] })
+	c := Between(lab.Results{Plan: p, Runs: rs}, lab.CellID{Target: "web", State: "base"}, lab.CellID{Target: "web", State: "step1", Load: "b"}, lab.P99S)
+	if c.Load != "b" || c.Pairs != 6 || math.Abs(c.Ratio-2) > 0.02 || !c.Stopping {
+		t.Errorf("%+v", c)
+	}
+}

@@ -11,14 +11,18 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"ngxlab/agent/hold"
 	"ngxlab/agent/knob"
 	"ngxlab/agent/process"
 	"ngxlab/agent/wire"
 	"ngxlab/lab"
 )
 
-// commandWorker is the hidden subcommand that a guard starts.
-const commandWorker = "worker"
+// Hidden subcommands, beside process.WaitCommand.
+const (
+	commandWorker = "worker" // started by the guard
+	commandHold   = "hold"   // started by hold.Holder
+)
 
 const usage = `usage: ngxlab-agent serve|restore|pending [--dir DIRECTORY]
        ngxlab-agent version
@@ -54,6 +58,9 @@ func command(name string, args []string, stdout, stderr io.Writer) (int, error) 
 	switch name {
 	case process.WaitCommand:
 		return exitFailed, process.Wait(args)
+	case commandHold:
+		ordinaryPriority()
+		return exitDone, hold.Main(args, os.Stdin, stdout)
 	case "version":
 		hash, err := ownHash()
 		if err == nil {

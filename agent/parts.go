@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"ngxlab/agent/build"
+	"ngxlab/agent/hold"
 	"ngxlab/agent/knob"
 	"ngxlab/agent/process"
 	"ngxlab/agent/watch"
@@ -42,6 +43,9 @@ type parts struct {
 
 // newParts joins the packages for one session.
 func newParts(o Options) (parts, error) {
+	if o.Exe == "" {
+		o.Exe = "/proc/self/exe"
+	}
 	keeper, err := knob.Open(o.Dir)
 	if err != nil {
 		return parts{}, err
@@ -52,16 +56,15 @@ func newParts(o Options) (parts, error) {
 		Server: runner.Current, ErrorLog: runner.ErrorLog, LoadPIDs: runner.LoadPIDs,
 		Agent: o.Hash, StateDir: o.Dir,
 	}
+	holder := &hold.Holder{Self: o.Exe}
 	return parts{
 		read: keeper.Read, apply: keeper.Apply, restore: keeper.Restore, pending: keeper.Pending,
 		install: cache.Install, build: cache.Build,
 		serve: runner.Serve, arm: runner.Arm, fire: runner.Fire,
-		hold: func(context.Context, lab.Hold) (lab.Held, error) {
-			return lab.Held{}, fmt.Errorf("hold connections: %w", errors.ErrUnsupported)
-		},
+		hold:  holder.Hold,
 		facts: watcher.Facts, watch: watcher.Watch, yardstick: watcher.Yardstick, now: process.Now,
 		clear: func() error { return clearWork(o.Dir) },
-		end:   runner.KillAll,
+		end:   func() error { return errors.Join(runner.KillAll(), holder.Close()) },
 	}, nil
 }
 

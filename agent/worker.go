@@ -100,14 +100,27 @@ func raisePriority() int {
 	if err != nil {
 		return 0
 	}
+	renice(agentNice)
+	return 20 - before // getpriority(2): the system call gives 20 − nice
+}
+
+// ordinaryPriority takes back what a holder inherited of raisePriority: it is load, not the agent.
+func ordinaryPriority() {
+	if now, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil && 20-now == agentNice {
+		renice(0)
+	}
+}
+
+// renice sets the nice value of every thread; threads to come inherit it. An ordinary user may not lower it: then it
+// stays as it was.
+func renice(nice int) {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
-		return 20 - before // getpriority(2): the system call gives 20 − nice
+		return
 	}
 	for _, thread := range threads {
 		if tid, err := strconv.Atoi(thread.Name()); err == nil {
-			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, agentNice) // an ordinary user may not: then it stays
+			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, nice)
 		}
 	}
-	return 20 - before
 }

@@ -69,7 +69,11 @@ func KillDescendants(limit time.Duration) error {
 // it in their environment and, because nginx overwrites that with its title, those that run a binary of its builds
 // from a directory of its work. Only who holds the lock of dir may call it.
 func KillSurvivors(dir string) error {
-	return killUntilNone(killGrace, func() ([]int, error) { return survivors(dir) })
+	real, err := filepath.EvalSymlinks(dir) // as /proc tells paths
+	if err != nil {
+		return fmt.Errorf("look for survivors: %w", err)
+	}
+	return killUntilNone(killGrace, func() ([]int, error) { return survivors(dir, real) })
 }
 
 func killUntilNone(limit time.Duration, find func() ([]int, error)) error {
@@ -92,7 +96,7 @@ func killUntilNone(limit time.Duration, find func() ([]int, error)) error {
 	}
 }
 
-func survivors(dir string) ([]int, error) {
+func survivors(dir, real string) ([]int, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
 		return nil, fmt.Errorf("read the process table: %w", err)
@@ -104,7 +108,7 @@ func survivors(dir string) ([]int, error) {
 	own = append(own, os.Getpid(), os.Getppid())
 	var found []int
 	for _, p := range all {
-		if !slices.Contains(own, p.PID) && marked(p, dir) {
+		if !slices.Contains(own, p.PID) && marked(p, dir, real) {
 			found = append(found, p.PID)
 		}
 	}
@@ -113,7 +117,7 @@ func survivors(dir string) ([]int, error) {
 
 // marked reports whether p was started by an agent of the state directory; false for processes of other users, which
 // cannot be read.
-func marked(p procfs.Proc, dir string) bool {
+func marked(p procfs.Proc, dir, real string) bool {
 	if env, err := p.Environ(); err == nil && slices.Contains(env, EnvDir+"="+dir) &&
 		slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, EnvCampaign+"=") }) {
 		return true
@@ -126,7 +130,7 @@ func marked(p procfs.Proc, dir string) bool {
 	if err != nil {
 		return false
 	}
-	return within(exe, filepath.Join(dir, "builds")) && within(cwd, filepath.Join(dir, "work"))
+	return within(exe, filepath.Join(real, "builds")) && within(cwd, filepath.Join(real, "work"))
 }
 
 func within(path, dir string) bool { return strings.HasPrefix(path, dir+string(filepath.Separator)) }

@@ -175,6 +175,9 @@ func writeFile(path string, content []byte) error {
 	}
 	_, err = f.Write(content)
 	if err == nil {
+		err = f.Chmod(0o644) // other users may read what was built
+	}
+	if err == nil {
 		err = f.Sync()
 	}
 	if closed := f.Close(); err == nil {

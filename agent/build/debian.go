@@ -105,12 +105,22 @@ Acquire::http::Timeout "30";
 #clear APT::Update::Post-Invoke-Success;
 `
 
-// run runs an apt command in the private directory.
+// run runs an apt command in the private directory; its error carries apt's first.
 func (a apt) run(ctx context.Context, out io.Writer, name string, args ...string) error {
-	return a.cache.run(ctx, lab.Command{
+	var said bytes.Buffer
+	err := a.cache.run(ctx, lab.Command{
 		Argv: append([]string{name, "-c", filepath.Join(a.dir, "apt.conf")}, args...),
 		Dir:  filepath.Join(a.dir, "files"), Deadline: lab.Duration{Duration: 5 * time.Minute},
-	}, out)
+	}, io.MultiWriter(out, &said))
+	if err == nil {
+		return nil
+	}
+	for line := range strings.Lines(said.String()) {
+		if strings.HasPrefix(line, "E: ") {
+			return fmt.Errorf("%w: %s", err, strings.TrimSpace(line[3:]))
+		}
+	}
+	return err
 }
 
 // fetch lets apt download the upstream archive (and Debian's, when it is needed for the patches) of one version and

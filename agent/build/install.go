@@ -26,11 +26,25 @@ func (c Cache) Install(ctx context.Context, packages []string, log io.Writer) er
 	if len(missing) == 0 {
 		return nil
 	}
+	if err := c.mayInstall(ctx); err != nil {
+		return fmt.Errorf("install %s: %w", strings.Join(missing, " "), err)
+	}
 	if err := manager.install(ctx, missing, log); err != nil {
 		return fmt.Errorf("install %s: %w", strings.Join(missing, " "), err)
 	}
 	if left := manager.missing(ctx, missing); len(left) > 0 {
 		return fmt.Errorf("install %s: still missing after it was installed", strings.Join(left, " "))
+	}
+	return nil
+}
+
+// mayInstall says why this user cannot install: not root, and no sudo that asks for nothing.
+func (c Cache) mayInstall(ctx context.Context) error {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	if err := c.run(ctx, lab.Command{Argv: []string{"sudo", "-n", "true"}, Deadline: brief}, io.Discard); err != nil {
+		return fmt.Errorf("not root, and sudo without a password is not to be had (%w); install them by hand", err)
 	}
 	return nil
 }

@@ -62,7 +62,11 @@ func (p *planner) capacityState(spec lab.CapacitySpec, target lab.HostName) lab.
 	}
 	s.Settings = maps.Clone(s.Settings)
 	if value(s, target, lab.KnobNofile, "") == "" {
-		nofile := lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNofile}, Value: strconv.Itoa(p.facts[target].NofileHard)}
+		most := p.facts[target].NofileHard
+		if nrOpen := p.facts[target].NrOpen; nrOpen > 0 {
+			most = min(most, nrOpen)
+		}
+		nofile := lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNofile}, Value: strconv.Itoa(most)}
 		s.Settings[target] = append(slices.Clone(s.Settings[target]), nofile)
 		sortSettings(s.Settings[target])
 	}
@@ -111,7 +115,7 @@ func (p *planner) capacityLimits(c *lab.CapacityPlan, s lab.State) []lab.Capacit
 	b, f := p.bounds(s, c.Target), p.facts[c.Target]
 	ends, shared := int64(1), ""
 	if c.SharedKernel {
-		ends, shared = 2, ", two entries per connection because both ends are here"
+		ends, shared = 2, ", two per connection because both ends are here"
 	}
 	limits := []lab.CapacityLimit{
 		{Name: "worker_connections", Connections: int64(b.workers) * int64(max(b.clean(), 0)),
@@ -123,12 +127,12 @@ func (p *planner) capacityLimits(c *lab.CapacityPlan, s lab.State) []lab.Capacit
 	for _, bound := range []struct {
 		name, text, detail string
 	}{
-		{"conntrack_max", f.Sysctls["net.netfilter.nf_conntrack_max"], "net.netfilter.nf_conntrack_max" + shared},
-		{"fs.file-max", f.Sysctls["fs.file-max"], "fs.file-max" + shared},
-		{"tcp_mem", last(f.Sysctls["net.ipv4.tcp_mem"]), "net.ipv4.tcp_mem[2] at one page of buffers per connection" + shared},
+		{"conntrack_max", f.Sysctls["net.netfilter.nf_conntrack_max"], "net.netfilter.nf_conntrack_max = %d entries"},
+		{"fs.file-max", f.Sysctls["fs.file-max"], "fs.file-max = %d files"},
+		{"tcp_mem", last(f.Sysctls["net.ipv4.tcp_mem"]), "net.ipv4.tcp_mem[2] = %d pages, at one page of buffers per socket"},
 	} {
 		if n, err := strconv.ParseInt(strings.TrimSpace(bound.text), 10, 64); err == nil {
-			limits = append(limits, lab.CapacityLimit{Name: bound.name, Connections: n / ends, Detail: fmt.Sprintf("%s = %d", bound.detail, n)})
+			limits = append(limits, lab.CapacityLimit{Name: bound.name, Connections: n / ends, Detail: fmt.Sprintf(bound.detail, n) + shared})
 		}
 	}
 	slices.SortStableFunc(limits, func(a, b lab.CapacityLimit) int { return cmp.Compare(a.Connections, b.Connections) })
@@ -144,7 +148,7 @@ func (p *planner) holderLimits(c *lab.CapacityPlan) []lab.CapacityLimit {
 		ports += localPorts(f)
 	}
 	limits := []lab.CapacityLimit{{Name: "holders' nofile", Connections: files,
-		Detail: fmt.Sprintf("%d load hosts × %d holders × their hard limit of open files", len(c.LoadHosts), c.Holders)}}
+		Detail: fmt.Sprintf("%d holders on each load host × the hard limit of open files", c.Holders)}}
 	if ports > 0 {
 		limits = append(limits, lab.CapacityLimit{Name: "ports", Connections: ports, Detail: "net.ipv4.ip_local_port_range of one source address per load host"})
 	}

@@ -95,15 +95,19 @@ func command(name string, args []string, stdout, stderr io.Writer) (int, error) 
 // StateDir is where the agent keeps journal, builds and work unless told otherwise: /var/lib/ngxlab for root, else
 // ngxlab below $XDG_STATE_HOME or ~/.local/state.
 func StateDir() string {
-	if os.Geteuid() == 0 {
-		return "/var/lib/ngxlab"
-	}
-	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
-		return filepath.Join(state, "ngxlab")
-	}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		home = "/var/tmp"
+	}
+	return stateDir(os.Geteuid(), os.Getenv("XDG_STATE_HOME"), home)
+}
+
+func stateDir(uid int, state, home string) string {
+	switch {
+	case uid == 0:
+		return "/var/lib/ngxlab"
+	case filepath.IsAbs(state):
+		return filepath.Join(state, "ngxlab")
 	}
 	return filepath.Join(home, ".local", "state", "ngxlab")
 }

@@ -243,10 +243,12 @@ var figure = value[lab.Metric]{figureName.schema, func(d *decoding, path string,
 var cpus = value[string]{schema{"type": []string{"string", "integer"}}, func(d *decoding, path string, n ast.Node) (string, bool) {
 	s, _, ok := scalar(n)
 	if !ok || s == "" {
-		return wrong[string](d, n, `CPU numbers such as "0-3,8", or auto`, "")
+		d.wrong(n, `CPU numbers such as "0-3,8", or auto`, "")
+		return "", false
 	}
 	if _, err := lab.ParseCPUs(s); err != nil && s != "auto" {
-		return wrong[string](d, n, `CPU numbers such as "0-3,8", or auto`, "")
+		d.wrong(n, `CPU numbers such as "0-3,8", or auto`, "")
+		return "", false
 	}
 	return s, true
 }}

@@ -31,13 +31,15 @@ func listOnly[T any](v value[T]) value[[]T] {
 			if s, ok := n.(*ast.SequenceNode); ok {
 				return elements(d, path, s, v)
 			}
-			return wrong[[]T](d, n, "a list", "")
+			d.wrong(n, "a list", "")
+			return nil, false
 		}}
 }
 
 func elements[T any](d *decoding, path string, s *ast.SequenceNode, v value[T]) ([]T, bool) {
 	if len(s.Values) == 0 || len(s.Values) > maxElements {
-		return wrong[[]T](d, s, fmt.Sprintf("a list of 1 to %d elements", maxElements), "")
+		d.wrong(s, fmt.Sprintf("a list of 1 to %d elements", maxElements), "")
+		return nil, false
 	}
 	out, all := make([]T, 0, len(s.Values)), true
 	for i, n := range s.Values {
@@ -88,7 +90,8 @@ func axis(low, high int) value[[]int] {
 			}
 			s, ok := spans.read(d, path, n)
 			if ok && !s.valid() {
-				return wrong[[]int](d, n, "from not above to, and either step or a factor above 1, in at most 1000 values", "")
+				d.wrong(n, "from not above to, and either step or a factor above 1, in at most 1000 values", "")
+				return nil, false
 			}
 			return s.ints(), ok
 		}}

@@ -98,8 +98,8 @@ type entry struct {
 func (d *decoding) entries(path string, n ast.Node, each func(path string, e entry)) bool {
 	m, ok := n.(*ast.MappingNode)
 	if !ok {
-		_, ok = wrong[bool](d, n, "a mapping of keys to values", "")
-		return ok
+		d.wrong(n, "a mapping of keys to values", "")
+		return false
 	}
 	for _, v := range m.Values {
 		e := entry{name: keyText(v.Key), at: position(v.Key), value: v.Value}

@@ -62,24 +62,25 @@ func described(n ast.Node) string {
 	return strings.ToLower(n.Type().String())
 }
 
-func wrong[T any](d *decoding, n ast.Node, expected, hint string) (T, bool) {
-	var zero T
+// wrong adds the problem that a node is not what is expected.
+func (d *decoding) wrong(n ast.Node, expected, hint string) {
 	d.add(position(n), "expected "+expected+", found "+described(n), hint)
-	return zero, false
 }
 
 var boolean = value[bool]{schema{"type": "boolean"}, func(d *decoding, _ string, n ast.Node) (bool, bool) {
 	if b, ok := n.(*ast.BoolNode); ok {
 		return b.Value, true
 	}
-	return wrong[bool](d, n, "true or false", "")
+	d.wrong(n, "true or false", "")
+	return false, false
 }}
 
 // text takes numbers too, as they are written: a version such as 1.20 is text.
 var text = value[string]{schema{"type": []string{"string", "number"}}, func(d *decoding, _ string, n ast.Node) (string, bool) {
 	s, kind, ok := scalar(n)
 	if !ok || kind == ast.BoolType || strings.TrimSpace(s) == "" {
-		return wrong[string](d, n, "text", "")
+		d.wrong(n, "text", "")
+		return "", false
 	}
 	return s, true
 }}
@@ -90,7 +91,8 @@ func matching(what, pattern string) value[string] {
 		func(d *decoding, path string, n ast.Node) (string, bool) {
 			s, ok := text.read(d, path, n)
 			if ok && !re.MatchString(s) {
-				return wrong[string](d, n, what, "")
+				d.wrong(n, what, "")
+				return "", false
 			}
 			return s, ok
 		}}
@@ -108,7 +110,8 @@ func oneOf[T ~string](words ...T) value[T] {
 				return w, true
 			}
 		}
-		return wrong[T](d, n, "one of "+strings.Join(names, ", "), suggested(s, names))
+		d.wrong(n, "one of "+strings.Join(names, ", "), suggested(s, names))
+		return "", false
 	}}
 }
 
@@ -125,12 +128,14 @@ func integer(low, high int) value[int] {
 		func(d *decoding, _ string, n ast.Node) (int, bool) {
 			expected := fmt.Sprintf("a whole number from %d to %d", low, high)
 			if n.Type() != ast.IntegerType {
-				return wrong[int](d, n, expected, "")
+				d.wrong(n, expected, "")
+				return 0, false
 			}
 			s, _, _ := scalar(n)
 			i, err := strconv.ParseInt(s, 10, 64)
 			if err != nil || i < int64(low) || i > int64(high) {
-				return wrong[int](d, n, expected, "")
+				d.wrong(n, expected, "")
+				return 0, false
 			}
 			return int(i), true
 		}}
@@ -141,7 +146,8 @@ var number = value[float64]{schema{"type": "number", "exclusiveMinimum": 0}, fun
 	s, kind, ok := scalar(n)
 	f, err := strconv.ParseFloat(s, 64)
 	if !ok || kind == ast.StringType || err != nil || f <= 0 || math.IsInf(f, 0) {
-		return wrong[float64](d, n, "a number above 0", "")
+		d.wrong(n, "a number above 0", "")
+		return 0, false
 	}
 	return f, true
 }}
@@ -154,11 +160,13 @@ var durationRE = regexp.MustCompile(durationPattern)
 var duration = value[lab.Duration]{schema{"type": "string", "pattern": durationPattern}, func(d *decoding, _ string, n ast.Node) (lab.Duration, bool) {
 	s, kind, ok := scalar(n)
 	if ok && (kind == ast.IntegerType || kind == ast.FloatType) {
-		return wrong[lab.Duration](d, n, "a duration with its unit", fmt.Sprintf("write %ss for seconds; units are ns, us, ms, s, m, h", s))
+		d.wrong(n, "a duration with its unit", fmt.Sprintf("write %ss for seconds; units are ns, us, ms, s, m, h", s))
+		return lab.Duration{}, false
 	}
 	t, err := time.ParseDuration(s)
 	if !ok || err != nil || !durationRE.MatchString(s) || t > 7*24*time.Hour {
-		return wrong[lab.Duration](d, n, "a duration such as 500ms, 30s or 1h30m", "")
+		d.wrong(n, "a duration such as 500ms, 30s or 1h30m", "")
+		return lab.Duration{}, false
 	}
 	return lab.Duration{Duration: t}, true
 }}
@@ -174,13 +182,15 @@ var (
 var size = value[int64]{schema{"type": "string", "pattern": sizePattern}, func(d *decoding, _ string, n ast.Node) (int64, bool) {
 	s, _, ok := scalar(n)
 	if !ok || !sizeRE.MatchString(s) {
-		return wrong[int64](d, n, "a size with its unit, such as 1KiB or 8GiB", "units are B, KiB, MiB and GiB, by 1024")
+		d.wrong(n, "a size with its unit, such as 1KiB or 8GiB", "units are B, KiB, MiB and GiB, by 1024")
+		return 0, false
 	}
 	digits := strings.TrimRight(s, "BKMGi ")
 	f, err := strconv.ParseFloat(digits, 64)
 	bytes := f * sizeUnits[strings.TrimSpace(s[len(digits):])]
 	if err != nil || bytes > 1<<50 || bytes != math.Trunc(bytes) {
-		return wrong[int64](d, n, "a whole number of bytes up to 1048576GiB", "")
+		d.wrong(n, "a whole number of bytes up to 1048576GiB", "")
+		return 0, false
 	}
 	return int64(bytes), true
 }}
@@ -197,9 +207,11 @@ var ratio = value[float64]{
 		}
 		switch {
 		case !ok || err != nil || f <= 0 || f > 100:
-			return wrong[float64](d, n, expected, "")
+			d.wrong(n, expected, "")
+			return 0, false
 		case f > 1:
-			return wrong[float64](d, n, expected, "write "+s+"%")
+			d.wrong(n, expected, "write "+s+"%")
+			return 0, false
 		}
 		return f, true
 	}}

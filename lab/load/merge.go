@@ -165,13 +165,20 @@ func (g merging) nothingOfTheBody() bool {
 	return known && read == 0 && g.in.Probe.BodyBytes > 0
 }
 
-// served is what the server counted from before the release to after the end.
+// served is what the server counted from before the release to after the end; unknown when its readings do not reach
+// from the one to the other.
 func (g merging) served() (float64, bool) {
 	s := g.in.Served
 	if len(s) < 2 {
 		return 0, false
 	}
-	return s[len(s)-1].Requests - s[0].Requests, true
+	first, last := s[0], s[len(s)-1]
+	for _, p := range g.ps {
+		if whole := life(p, g.in.Ahead); first.At > whole.begin || last.At < whole.end {
+			return 0, false
+		}
+	}
+	return last.Requests - first.Requests, true
 }
 
 func (g merging) rates(total outcome, w *lab.Window) {

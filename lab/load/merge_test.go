@@ -99,6 +99,12 @@ func TestServedIsInterpolatedBetweenReadings(t *testing.T) {
 func TestGoodIsNeverMoreThanTheServerCounted(t *testing.T) {
 	m := Merge([]lab.Process{finished(0, 2, 10, counted("wrk", 1000, 2))}, MergeInput{Served: []Served{{-1, 50}, {3e9, 850}}})
 	near(t, "goodput", m.Figures[lab.Goodput], 400, 1e-9)
+	// A count that begins after the release has not seen everything.
+	m = Merge([]lab.Process{finished(0, 2, 10, counted("wrk", 1000, 2))}, MergeInput{Served: []Served{{1e9, 450}, {3e9, 850}}})
+	near(t, "goodput", m.Figures[lab.Goodput], 500, 1e-9)
+	if _, known := m.Figures[lab.ServerRequests]; known {
+		t.Error("a server's count of half of the run")
+	}
 }
 
 func TestClocksOfLoadHostsAreSetOff(t *testing.T) {

@@ -106,9 +106,10 @@ func probe(t *testing.T, s *site, path string) lab.Probe {
 		t.Fatal(err)
 	}
 	buffer := make([]byte, 8192)
-	n, read := 0, 0
+	n := 0
 	for end := -1; end < 0 || n < end; {
-		if read, err = c.Read(buffer[n:]); err != nil {
+		read, err := c.Read(buffer[n:])
+		if err != nil {
 			t.Fatal(err)
 		}
 		n += read
@@ -258,10 +259,13 @@ func TestRealProcessesTogetherAreMerged(t *testing.T) {
 		go func() { done <- Parse(run(t, c)) }()
 	}
 	ps := make([]lab.Process, 0, 2)
+	deadline := time.After(time.Minute)
 	for len(ps) < 2 {
 		select {
 		case p := <-done:
 			ps = append(ps, p)
+		case <-deadline:
+			t.Fatal("ab does not end")
 		case <-time.After(50 * time.Millisecond):
 			served = append(served, Served{lab.Instant(time.Since(began)), float64(s.served.Load())})
 		}

@@ -18,14 +18,19 @@ func (i interval) as(w lab.Window) lab.Window {
 	return w
 }
 
+// life is a process from its release to its end, on the target's clock.
+func life(p lab.Process, ahead map[lab.HostName]time.Duration) interval {
+	return interval{p.Released.Add(-ahead[p.Host]), p.Ended.Add(-ahead[p.Host])}
+}
+
 // measured is the window of one process on the target's clock: from its release, as long as the tool says it measured.
 // Both tools start their clock before they connect; loading takes a few milliseconds before, writing results some after.
 func measured(p lab.Process, ahead map[lab.HostName]time.Duration) interval {
-	begin, end := p.Released.Add(-ahead[p.Host]), p.Ended.Add(-ahead[p.Host])
+	w := life(p, ahead)
 	if s := p.Report.Figures[lab.DurationS]; s > 0 {
-		end = min(end, begin.Add(time.Duration(s*float64(time.Second))))
+		w.end = min(w.end, w.begin.Add(time.Duration(s*float64(time.Second))))
 	}
-	return interval{begin, end}
+	return w
 }
 
 // edges returns the common part and the union of the process windows.

@@ -14,7 +14,8 @@ type Tuner interface {
 	Read(ctx context.Context, ks []lab.KnobID) ([]lab.Value, error)
 	// Apply journals, writes and reads back each change in order; it refuses one whose present value is not From.
 	Apply(ctx context.Context, c lab.CampaignID, cs []lab.Change) ([]lab.Applied, error)
-	// Restore puts back everything in the journal, newest first; it tries everything and joins the errors.
+	// Restore puts back everything in the journal, newest first; it tries everything and joins the errors. A server
+	// that is being stopped is gone when it returns.
 	Restore(ctx context.Context) ([]lab.Restored, error)
 }
 

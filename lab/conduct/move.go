@@ -1,0 +1,139 @@
+package conduct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"ngxlab/lab"
+	"ngxlab/lab/tune"
+)
+
+// names returns the hosts in a fixed order.
+func (c *campaign) names() []lab.HostName {
+	return slices.Sorted(maps.Keys(c.hosts))
+}
+
+// move brings all hosts from the state in force to another one: the ordered differences and nothing else.
+func (c *campaign) move(ctx context.Context, to lab.State) error {
+	for _, name := range c.names() {
+		all, err := tune.Transition(c.inForce, to, name)
+		if err != nil {
+			return fmt.Errorf("from state %q to %q on %s: %w", c.inForce.Name, to.Name, name, err)
+		}
+		applied, err := c.apply(ctx, name, onHost(all))
+		if err != nil {
+			return fmt.Errorf("state %q: %w", to.Name, err)
+		}
+		to = asReadBack(to, name, applied)
+	}
+	c.inForce = to
+	return nil
+}
+
+// asReadBack is the state as it is really in force: a best-effort change may have read back differently, and the next
+// transition starts from what is there.
+func asReadBack(s lab.State, name lab.HostName, applied []lab.Applied) lab.State {
+	inForce := map[lab.KnobID]lab.Value{}
+	for _, a := range applied {
+		if a.Differs {
+			inForce[a.Change.Knob] = a.ReadBack
+		}
+	}
+	if len(inForce) == 0 {
+		return s
+	}
+	s.Settings = maps.Clone(s.Settings)
+	s.Settings[name] = slices.Clone(s.Settings[name])
+	for i, setting := range s.Settings[name] {
+		if v, ok := inForce[setting.Knob]; ok {
+			s.Settings[name][i].Value = v.Text
+		}
+	}
+	return s
+}
+
+// onHost keeps the changes that are written on the host; the others are in force through a fresh server.
+func onHost(all []lab.Change) []lab.Change {
+	var kept []lab.Change
+	for _, change := range all {
+		if tune.OnHost(change.Knob.Kind) {
+			kept = append(kept, change)
+		}
+	}
+	return kept
+}
+
+// apply records the originals in the store, then lets the host journal, write and read back.
+func (c *campaign) apply(ctx context.Context, name lab.HostName, changes []lab.Change) ([]lab.Applied, error) {
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	if err := c.rec.Originals(ctx, c.id, name, c.originals(name, changes)); err != nil {
+		return nil, fmt.Errorf("record originals of %s: %w", name, err)
+	}
+	applied, err := c.hosts[name].Apply(ctx, c.id, changes)
+	for _, a := range applied {
+		text := fmt.Sprintf("%s: %s → %s", a.Change.Knob, a.Change.From.Text, a.ReadBack.Text)
+		err = errors.Join(err, c.say(ctx, lab.Event{Kind: lab.EventChange, Host: name, Text: text}))
+	}
+	return applied, err
+}
+
+// originals are the changes as seen from the host before the campaign.
+func (c *campaign) originals(name lab.HostName, changes []lab.Change) []lab.Change {
+	first := map[lab.KnobID]string{}
+	for _, s := range c.plan.Original.Settings[name] {
+		first[s.Knob] = s.Value
+	}
+	kept := make([]lab.Change, len(changes))
+	for i, change := range changes {
+		if text, ok := first[change.Knob]; ok {
+			change.From = lab.Value{Text: text}
+		}
+		kept[i] = change
+	}
+	return kept
+}
+
+// restore puts every host back under its own bounded context, tries all, and says what could not be put back.
+func (c *campaign) restore(ctx context.Context) (map[lab.HostName][]lab.Restored, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
+	defer cancel()
+	unrestored := map[lab.HostName][]lab.Restored{}
+	var all error
+	for _, name := range c.names() {
+		all = errors.Join(all, c.restoreHost(ctx, name, unrestored))
+	}
+	c.inForce = c.plan.Original
+	return unrestored, all
+}
+
+// restoreHost restores one host from its own journal.
+func (c *campaign) restoreHost(ctx context.Context, name lab.HostName, unrestored map[lab.HostName][]lab.Restored) error {
+	restored, err := c.hosts[name].Restore(ctx)
+	if err != nil {
+		unrestored[name] = []lab.Restored{}
+	}
+	for _, r := range restored {
+		if r.Outcome == "error" {
+			unrestored[name] = append(unrestored[name], r)
+		}
+		text := fmt.Sprintf("%s: %s (%s)", r.Knob, r.Original.Text, r.Outcome)
+		c.sayAnyway(ctx, lab.Event{Kind: lab.EventRestore, Host: name, Text: text})
+	}
+	if err != nil {
+		return fmt.Errorf("restore %s: %w", name, err)
+	}
+	c.sayAnyway(ctx, lab.Event{Kind: lab.EventRestored, Host: name, Text: "as it was before the campaign"})
+	return nil
+}
+
+// sayAnyway is say where a full store must not keep the hosts from coming back.
+func (c *campaign) sayAnyway(ctx context.Context, e lab.Event) {
+	if err := c.say(ctx, e); err != nil {
+		c.emit(lab.Event{Kind: lab.EventProblem, Host: e.Host, Text: err.Error()})
+	}
+}

@@ -1,0 +1,126 @@
+package conduct
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"ngxlab/lab"
+)
+
+// install installs what the plan says is missing.
+func (c *campaign) install(ctx context.Context) error {
+	for _, name := range c.names() {
+		packages := c.plan.Packages[name]
+		if len(packages) == 0 {
+			continue
+		}
+		if err := c.say(ctx, lab.Event{Kind: lab.EventInstall, Host: name, Text: strings.Join(packages, " ")}); err != nil {
+			return err
+		}
+		if err := c.hosts[name].Install(ctx, packages, io.Discard); err != nil {
+			return fmt.Errorf("install %s on %s: %w", strings.Join(packages, " "), name, err)
+		}
+	}
+	return nil
+}
+
+// build makes every recipe on every target, or finds it made.
+func (c *campaign) build(ctx context.Context) error {
+	for _, recipe := range c.plan.Builds {
+		c.builds[recipe.Name] = map[lab.HostName]lab.Build{}
+		for _, target := range c.targets() {
+			if err := c.buildOn(ctx, recipe, target); err != nil {
+				return fmt.Errorf("build %s on %s: %w", recipe.Name, target, err)
+			}
+		}
+	}
+	return nil
+}
+
+// targets are the hosts that the plan serves from.
+func (c *campaign) targets() []lab.HostName {
+	var targets []lab.HostName
+	for _, h := range c.plan.Experiment.Hosts {
+		if h.Has(lab.RoleTarget) {
+			targets = append(targets, h.Name)
+		}
+	}
+	return targets
+}
+
+func (c *campaign) buildOn(ctx context.Context, recipe lab.Recipe, target lab.HostName) error {
+	if err := c.say(ctx, lab.Event{Kind: lab.EventBuild, Host: target, Text: recipe.Name}); err != nil {
+		return err
+	}
+	log, wait := c.logLines(target)
+	build, err := c.hosts[target].Build(ctx, recipe, log)
+	err = errors.Join(err, log.Close())
+	wait()
+	if err != nil {
+		return err
+	}
+	c.builds[recipe.Name][target] = build
+	if err := c.rec.Commit(ctx, c.id, lab.Record{Build: &build}); err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	text := fmt.Sprintf("%s %s in %.1f s", recipe.Name, build.Version, build.TookS)
+	if build.Cached {
+		text = fmt.Sprintf("%s %s, built before", recipe.Name, build.Version)
+	}
+	return c.say(ctx, lab.Event{Kind: lab.EventBuilt, Host: target, Text: text})
+}
+
+// logLines turns what is written into build events, which are shown and not stored.
+func (c *campaign) logLines(host lab.HostName) (io.WriteCloser, func()) {
+	r, w := io.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		lines := bufio.NewScanner(r)
+		for lines.Scan() {
+			c.emit(lab.Event{Kind: lab.EventBuild, Campaign: c.id, Host: host, Text: lines.Text()})
+		}
+		_, _ = io.Copy(io.Discard, r) // a line too long for the scanner must not block the build
+	}()
+	return w, func() { <-done }
+}
+
+// rehearse starts and probes the server of every state once, before anything on a host is changed: a configuration
+// that the server refuses, a directive that is not in force or a port in use is found here.
+func (c *campaign) rehearse(ctx context.Context) error {
+	for _, serving := range c.plan.Servings {
+		if err := c.rehearseOne(ctx, serving); err != nil {
+			return err
+		}
+	}
+	if c.plan.Capacity == nil {
+		return nil
+	}
+	for _, kind := range c.plan.Capacity.Kinds {
+		if err := c.rehearseOne(ctx, c.plan.Capacity.Servings[kind]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *campaign) rehearseOne(ctx context.Context, s lab.Serving) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	_, err := c.serve(ctx, s)
+	return err
+}
+
+// serve starts the server of a serving with the build made for it.
+func (c *campaign) serve(ctx context.Context, s lab.Serving) (lab.Server, error) {
+	s.Build, s.Campaign = c.builds[s.Recipe][s.Target], c.id
+	server, err := c.hosts[s.Target].Serve(ctx, s)
+	if err != nil {
+		return server, fmt.Errorf("serve state %q on %s: %w", s.State, s.Target, err)
+	}
+	return server, nil
+}

@@ -1,0 +1,199 @@
+package conduct
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"ngxlab/lab"
+	"ngxlab/lab/verdict"
+)
+
+const (
+	// maxAttempts of a cell in a round: the first and two repetitions (METHOD §3).
+	maxAttempts = 3
+	// maxRetryShare bounds repetitions to a fifth of the campaign's runs (METHOD §3).
+	maxRetryShare = 0.20
+)
+
+// turn is the cells of one target and state in one round: one fresh server.
+type turn struct {
+	round  int
+	target lab.HostName
+	state  string
+	cells  []lab.CellID
+}
+
+// rounds measures round after round until the verdicts are narrow enough or a bound is reached. Blocked, it measures
+// all rounds of one state before the next state; then there is nothing to stop early for.
+func (c *campaign) rounds(ctx context.Context) (lab.Reason, error) {
+	if c.plan.Experiment.Order == lab.Blocked {
+		return lab.ReasonMax, c.blocks(ctx)
+	}
+	for i := range c.plan.Rounds {
+		enough, reason := verdict.Enough(c.plan, c.runs)
+		if enough {
+			return reason, c.say(ctx, lab.Event{Kind: lab.EventStop, Round: i, Text: string(reason)})
+		}
+		c.planned = max(c.planned, (i+1)*len(c.plan.Cells))
+		if err := c.round(ctx, i+1, anyState); err != nil {
+			return "", err
+		}
+		text := fmt.Sprintf("round %d is complete", i+1)
+		if err := c.say(ctx, lab.Event{Kind: lab.EventRound, Round: i + 1, Text: text}); err != nil {
+			return "", err
+		}
+	}
+	_, reason := verdict.Enough(c.plan, c.runs)
+	return reason, c.say(ctx, lab.Event{Kind: lab.EventStop, Round: len(c.plan.Rounds), Text: string(reason)})
+}
+
+// blocks measures state after state, each in all its rounds.
+func (c *campaign) blocks(ctx context.Context) error {
+	c.planned = len(c.plan.Rounds) * len(c.plan.Cells)
+	for _, state := range c.plan.States {
+		only := func(id lab.CellID) bool { return id.State == state.Name }
+		for i := range c.plan.Rounds {
+			if err := c.round(ctx, i+1, only); err != nil {
+				return err
+			}
+		}
+	}
+	return c.say(ctx, lab.Event{Kind: lab.EventStop, Round: len(c.plan.Rounds), Text: string(lab.ReasonMax)})
+}
+
+func anyState(lab.CellID) bool { return true }
+
+// round measures what is missing of the wanted cells of one round, then repeats the invalid ones.
+func (c *campaign) round(ctx context.Context, round int, wanted func(lab.CellID) bool) error {
+	for attempt := 1; attempt <= maxAttempts; attempt++ {
+		for _, t := range c.turns(round, attempt, wanted) {
+			if err := c.turn(ctx, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// turns are the open cells of a round in its order: those never run at the first attempt, the invalid ones later, as
+// far as the repetitions left reach.
+func (c *campaign) turns(round, attempt int, wanted func(lab.CellID) bool) []turn {
+	var turns []turn
+	left := c.retriesLeft()
+	for _, cell := range c.plan.Rounds[round-1] {
+		if !wanted(cell) || !c.open(round, attempt, cell) || attempt > 1 && left == 0 {
+			continue
+		}
+		left--
+		last := len(turns) - 1
+		if last < 0 || turns[last].target != cell.Target || turns[last].state != cell.State {
+			turns = append(turns, turn{round: round, target: cell.Target, state: cell.State})
+			last++
+		}
+		turns[last].cells = append(turns[last].cells, cell)
+	}
+	return turns
+}
+
+// open reports whether a cell wants this attempt.
+func (c *campaign) open(round, attempt int, cell lab.CellID) bool {
+	attempts, valid := c.attempts(round, cell)
+	if attempt == 1 {
+		return attempts == 0
+	}
+	return !valid && attempts == attempt-1
+}
+
+// retriesLeft is how many repetitions the campaign may still make.
+func (c *campaign) retriesLeft() int {
+	made := 0
+	for _, r := range c.runs {
+		if r.Attempt > 1 {
+			made++
+		}
+	}
+	return max(0, int(maxRetryShare*float64(len(c.plan.Rounds)*len(c.plan.Cells)))-made)
+}
+
+// attempts counts the runs of a cell in a round and says whether one of them is valid.
+func (c *campaign) attempts(round int, cell lab.CellID) (n int, valid bool) {
+	for _, r := range c.runs {
+		if r.Round == round && r.Cell == cell {
+			n++
+			valid = valid || r.Validity != lab.Invalid
+		}
+	}
+	return n, valid
+}
+
+// turn moves to the state, starts a fresh server, and measures the cells one after the other. A server that did not
+// survive a run is replaced for the cells that follow.
+func (c *campaign) turn(ctx context.Context, t turn) error {
+	state, ok := c.plan.State(t.state)
+	if !ok {
+		return fmt.Errorf("round %d: the plan has no state %q", t.round, t.state)
+	}
+	if err := c.say(ctx, lab.Event{Kind: lab.EventState, Host: t.target, Round: t.round, Text: t.state}); err != nil {
+		return err
+	}
+	if err := c.move(ctx, state); err != nil {
+		return err
+	}
+	for rest := t.cells; len(rest) > 0; {
+		n, err := c.serveCells(ctx, t, rest)
+		if err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+// serveCells measures cells on one fresh server and returns how many it did before the server was gone.
+func (c *campaign) serveCells(ctx context.Context, t turn, cells []lab.CellID) (int, error) {
+	serverCtx, stop := context.WithCancel(ctx)
+	defer func() { stop(); c.idle = time.Now() }()
+	serving, err := c.serving(t.target, t.state)
+	if err != nil {
+		return 0, err
+	}
+	server, err := c.serve(serverCtx, serving)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.clock(ctx); err != nil {
+		return 0, err
+	}
+	c.idle = time.Now()
+	for i, cell := range cells {
+		run, err := c.cell(ctx, t.round, cell, fresh{serving, server, i == 0})
+		if err != nil {
+			return i, err
+		}
+		if gone(run) {
+			return i + 1, nil
+		}
+	}
+	return len(cells), nil
+}
+
+// serving finds the plan's serving of a target and state.
+func (c *campaign) serving(target lab.HostName, state string) (lab.Serving, error) {
+	for _, s := range c.plan.Servings {
+		if s.Target == target && s.State == state {
+			return s, nil
+		}
+	}
+	return lab.Serving{}, fmt.Errorf("the plan has no server for state %q on %s", state, target)
+}
+
+// gone reports whether the server did not survive the run.
+func gone(r lab.Run) bool {
+	for _, f := range r.Findings {
+		if f.Code == "server-restarted" && f.Outcome == lab.Fired {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,138 @@
+package conduct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"ngxlab/lab"
+)
+
+// restoreTimeout bounds putting the hosts back: nothing that a cancelled campaign does may take longer.
+const restoreTimeout = 60 * time.Second
+
+// recordTimeout bounds the last words to the store of a campaign that was cancelled.
+const recordTimeout = 10 * time.Second
+
+// campaign is one walk through a plan.
+type campaign struct {
+	id    lab.CampaignID
+	plan  lab.Plan
+	hosts map[lab.HostName]Machine
+	rec   Recorder
+	emit  func(lab.Event)
+
+	builds  map[string]map[lab.HostName]lab.Build // recipe → host → build
+	inForce lab.State                             // the state that the hosts are in
+	clocks  map[lab.HostName]lab.Clock
+	runs    []lab.Run           // of this part of the campaign, in order of commitment
+	levels  []lab.CapacityLevel // already held
+	began   time.Time
+	planned int       // runs expected as known now
+	idle    time.Time // when the last run, cool-down or server start ended
+}
+
+// Run walks the plan on the hosts, which must have nothing pending in their journals when the plan's facts were read. Whatever happens — an error, a cancelled ctx — it puts every host back as it was
+// before it returns. Errors name the host and what was tried; the outcome says which hosts could not be restored.
+func Run(ctx context.Context, id lab.CampaignID, p lab.Plan, hosts map[lab.HostName]Machine, rec Recorder, emit func(lab.Event)) (lab.Outcome, error) {
+	c, err := begin(ctx, &campaign{id: id, plan: p, hosts: hosts, rec: rec, emit: emit})
+	if err != nil {
+		return lab.Outcome{Campaign: id, Status: lab.StatusFailed}, err
+	}
+	reason, err := c.work(ctx)
+	unrestored, restoreErr := c.restore(ctx)
+	out := c.outcome(reason, err)
+	out.Unrestored = unrestored
+	return out, errors.Join(err, restoreErr, c.end(ctx, out, err))
+}
+
+// begin opens the campaign in the store and takes over what is already done of the plan's part.
+func begin(ctx context.Context, c *campaign) (*campaign, error) {
+	if fatal := c.plan.Fatal(); len(fatal) > 0 {
+		return nil, fmt.Errorf("plan %s: %d refusals, first: %s", c.plan.Experiment.Name, len(fatal), fatal[0].Reason)
+	}
+	done, err := c.rec.Begin(ctx, c.id, c.plan)
+	if err != nil {
+		return nil, fmt.Errorf("begin campaign %s: %w", c.id, err)
+	}
+	for _, r := range done.Runs {
+		if r.Part == c.plan.Part {
+			c.runs = append(c.runs, r)
+		}
+	}
+	c.levels = done.Levels
+	c.began = time.Now()
+	c.builds = map[string]map[lab.HostName]lab.Build{}
+	c.clocks = map[lab.HostName]lab.Clock{}
+	c.inForce = c.plan.Original
+	c.planned = c.plan.Experiment.Repeat.Min * len(c.plan.Cells)
+	return c, c.say(ctx, lab.Event{Kind: lab.EventBegin, Text: c.plan.Experiment.Title})
+}
+
+// work is the campaign from the first package to the last held connection.
+func (c *campaign) work(ctx context.Context) (lab.Reason, error) {
+	for _, phase := range []func(context.Context) error{c.install, c.build, c.rehearse} {
+		if err := phase(ctx); err != nil {
+			return "", err
+		}
+	}
+	reason, err := c.rounds(ctx)
+	if err != nil {
+		return reason, err
+	}
+	return reason, c.capacity(ctx)
+}
+
+// say emits and records an event.
+func (c *campaign) say(ctx context.Context, e lab.Event) error {
+	e.At, e.Campaign = time.Now().UTC(), c.id
+	e.Done, e.Total = len(c.runs), max(c.planned, len(c.runs))
+	e.Left = c.left()
+	c.emit(e)
+	if err := c.rec.Event(ctx, c.id, e); err != nil {
+		return fmt.Errorf("record event of campaign %s: %w", c.id, err)
+	}
+	return nil
+}
+
+// left estimates the time to the end from the plan's estimate and the share of runs done.
+func (c *campaign) left() lab.Duration {
+	if c.planned == 0 {
+		return lab.Duration{}
+	}
+	open := float64(max(0, c.planned-len(c.runs))) / float64(c.planned)
+	return lab.Seconds(open * c.plan.Estimate.Seconds())
+}
+
+// outcome sums up the campaign.
+func (c *campaign) outcome(reason lab.Reason, err error) lab.Outcome {
+	out := lab.Outcome{Campaign: c.id, Status: lab.StatusDone, Reason: reason, Runs: len(c.runs)}
+	for _, r := range c.runs {
+		out.Rounds = max(out.Rounds, r.Round)
+		if r.Validity == lab.Invalid {
+			out.Invalid++
+		}
+	}
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		out.Status = lab.StatusInterrupted
+	case err != nil:
+		out.Status = lab.StatusFailed
+	}
+	return out
+}
+
+// end records the outcome, also of a cancelled campaign.
+func (c *campaign) end(ctx context.Context, out lab.Outcome, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	text := string(out.Status)
+	if cause != nil {
+		text += ": " + cause.Error()
+	}
+	return errors.Join(
+		c.rec.Commit(ctx, c.id, lab.Record{Outcome: &out}),
+		c.say(ctx, lab.Event{Kind: lab.EventEnd, Text: text}),
+	)
+}

@@ -3,8 +3,10 @@ package hold
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -105,8 +107,9 @@ func (s *site) await(state http.ConnState, n int) {
 
 func hello(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello\n")) }
 
+// newHolder has holders that do not sleep a second at their end, as the race detector lets a process do.
 func newHolder(t *testing.T) *Holder {
-	h := &Holder{Self: os.Args[0]}
+	h := &Holder{Self: "/usr/bin/env", Args: []string{"GORACE=atexit_sleep_ms=0", os.Args[0]}}
 	t.Cleanup(func() {
 		if err := h.Close(); err != nil {
 			t.Error(err)
@@ -366,6 +369,33 @@ func TestHoldersNeverShareASourcePort(t *testing.T) {
 			t.Errorf("after the last port: source %d, port %d", p.source, p.port)
 		}
 	}
+}
+
+// TestMainAnswersEachDemand runs a holder inside the test.
+func TestMainAnswersEachDemand(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", hello)
+	in, demands := io.Pipe()
+	answers, out := io.Pipe()
+	done := make(chan error)
+	go func() { done <- Main([]string{"-server", s.address, "-host", "x", "-part", "3"}, in, out) }()
+	replies := json.NewDecoder(answers)
+	for _, n := range []int{500, 10, 600, 0, 5} {
+		if err := json.NewEncoder(demands).Encode(demand{Connections: n}); err != nil {
+			t.Fatal(err)
+		}
+		var r reply
+		if err := replies.Decode(&r); err != nil || r.Open != n || r.Failed != 0 || r.RSSBytes == 0 {
+			t.Errorf("asked for %d: %+v, %v", n, r, err)
+		}
+		s.await(http.StateIdle, n)
+	}
+	if err := demands.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	s.await(http.StateIdle, 0)
 }
 
 func TestProcessesFollowTheLimitWhenNoneAreAsked(t *testing.T) {

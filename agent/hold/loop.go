@@ -113,7 +113,7 @@ func (l *loop) fill(n int) reply {
 		l.expire(time.Now())
 	}
 	l.turn(0)
-	r := reply{Open: l.held, Failed: l.failed, RSSBytes: rss()}
+	r := reply{Open: l.held, Failed: l.failed}
 	if l.problem != nil {
 		r.Error = l.problem.Error()
 	}

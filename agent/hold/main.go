@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
 
@@ -29,6 +30,8 @@ func Main(args []string, in io.Reader, out io.Writer) error {
 	answers := json.NewEncoder(out)
 	for d := range l.until(demands) {
 		r := l.fill(d.Connections)
+		debug.FreeOSMemory() // what opening took is no longer needed: holding takes a byte per connection
+		r.RSSBytes = rss()
 		if err := answers.Encode(r); err != nil {
 			return fmt.Errorf("hold: answer: %w", err)
 		}

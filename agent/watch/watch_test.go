@@ -234,13 +234,3 @@ func TestNewLinesOfTheErrorLogAreGivenOnce(t *testing.T) {
 		t.Errorf("after truncation %q", got)
 	}
 }
-
-func BenchmarkSample(b *testing.B) {
-	w := &Watcher{LoadPIDs: func() []int { return []int{os.Getpid()} },
-		Server: func() (lab.Server, bool) { return lab.Server{Master: os.Getpid(), Workers: []int{os.Getpid()}}, true }}
-	for b.Loop() {
-		if _, err := w.sample(b.Context(), lab.Watch{Server: true, Load: true, Ports: []int{1}}); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

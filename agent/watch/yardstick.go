@@ -47,24 +47,32 @@ func (w *Watcher) Yardstick(ctx context.Context) (lab.Yardstick, error) {
 	return y, ctx.Err()
 }
 
-// pinned does the work on one CPU and returns the mean CPU time in seconds. Its thread is never unlocked, so that it
-// ends with the goroutine and its affinity with it.
+// pinned does the work on one CPU and returns the mean CPU time in seconds. The thread gets its affinity back: were it
+// to end instead, so would the processes that were started from it and end with their parent.
 func pinned(cpu int, ready *sync.WaitGroup, begin <-chan struct{}) (float64, error) {
 	runtime.LockOSThread()
-	var set unix.CPUSet
+	var set, before unix.CPUSet
 	set.Set(cpu)
-	err := unix.SchedSetaffinity(0, &set)
+	err := unix.SchedGetaffinity(0, &before)
+	if err == nil {
+		err = unix.SchedSetaffinity(0, &set)
+	}
 	ready.Done()
 	if err != nil {
+		runtime.UnlockOSThread()
 		return 0, err
 	}
 	<-begin
-	before := clock(unix.CLOCK_THREAD_CPUTIME_ID)
-	x := uint64(cpu) + 1
+	start := clock(unix.CLOCK_THREAD_CPUTIME_ID)
+	x := uint64(cpu)
 	for range repetitions {
 		x = work(x)
 	}
-	spent := clock(unix.CLOCK_THREAD_CPUTIME_ID) - before
+	spent := clock(unix.CLOCK_THREAD_CPUTIME_ID) - start
+	if err := unix.SchedSetaffinity(0, &before); err != nil {
+		return 0, err // and the locked thread ends, rather than stay bound to one CPU
+	}
+	runtime.UnlockOSThread()
 	return float64(spent) / 1e9 / repetitions, nil
 }
 

@@ -211,19 +211,29 @@ func number(v float64, places int) string {
 	return whole
 }
 
-// percentChange prints a ratio as a change: 1.384 is "+38.4 %"; from three times on it is "×3.00".
-func percentChange(ratio float64) string {
+// percentChange prints a ratio as a change with the given decimals: 1.384 is "+38.4%"; from three times on "×3.11".
+func percentChange(ratio float64, places int) string {
 	if ratio >= 3 || ratio <= 1.0/3 {
 		return fmt.Sprintf("×%.3g", ratio)
 	}
 	change := (ratio - 1) * 100
-	sign := "+"
-	if change < 0 {
-		sign = "−"
+	text := number(math.Abs(change), places)
+	switch {
+	case strings.Trim(text, "0.") == "":
+		return "0%"
+	case change < 0:
+		return "−" + text + "%"
 	}
-	places := 1
-	if math.Abs(change) >= 99.95 {
-		places = 0
+	return "+" + text + "%"
+}
+
+// changePlaces is how many decimals of a percentage an interval of ratios supports.
+func changePlaces(low, high float64) int {
+	switch half := (high - low) * 100 / 2; {
+	case half >= 1:
+		return 0
+	case half >= 0.1 || math.IsNaN(half):
+		return 1
 	}
-	return sign + number(math.Abs(change), places) + " %"
+	return 2
 }

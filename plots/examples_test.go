@@ -108,11 +108,11 @@ func ladderExample(name string, n int, scale float64) example {
 	atLeast.Mark = LowerBound
 	kinds := [][]Effect{
 		{effect(1.384, 0.02, Better, "helps"), effect(0.72, 0.01, Better, "helps")},
-		{effect(1.01, 0.015, Same, "no difference larger than ±5 %"), effect(1.004, 0.01, Same, "no difference larger than ±5 %")},
+		{effect(1.01, 0.015, Same, "no difference larger than ±5%"), effect(1.004, 0.01, Same, "no difference larger than ±5%")},
 		{effect(1.04, 0.08, Open, "undecided"), effect(0.97, 0.03, Open, "undecided")},
 		{effect(0.91, 0.02, Worse, "hurts"), effect(1.08, 0.02, Worse, "hurts")},
 		{atLeast, effect(0.81, 0.01, Better, "helps")},
-		{{Word: "not measurable", Tone: None}, effect(1.003, 0.01, Same, "no difference larger than ±5 %")},
+		{{Word: "not measurable", Tone: None}, effect(1.003, 0.01, Same, "no difference larger than ±5%")},
 	}
 	for i := range n {
 		l.Rungs = append(l.Rungs, Rung{State: stateNames[(i+1)%12], Over: stateNames[i%12], Effects: kinds[i%6]})

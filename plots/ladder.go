@@ -79,14 +79,14 @@ func DrawLadder(w io.Writer, f Format, l Ladder) error {
 }
 
 func (l Ladder) footer() string {
-	text := fmt.Sprintf("Point: mean ratio over rounds. Bar: 95 %% interval. Grey band: ±%s, the smallest effect that matters.", percent(l.Delta))
+	text := fmt.Sprintf("Point: mean ratio over rounds. Bar: 95%% interval. Grey band: ±%s, the smallest effect that matters.", percent(l.Delta))
 	if l.Footer != "" {
 		text += " " + l.Footer
 	}
 	return text
 }
 
-func percent(ratio float64) string { return fmt.Sprintf("%.4g %%", ratio*100) }
+func percent(ratio float64) string { return fmt.Sprintf("%.4g%%", ratio*100) }
 
 // rungLabels writes state and comparison at the left of each row, over lines between the rows.
 func (c *canvas) rungLabels(l Ladder, top float64) {
@@ -150,14 +150,17 @@ func (e Effect) numbers() string {
 	if !e.drawn() {
 		return ""
 	}
-	if e.Mark == LowerBound {
-		return percentChange(e.Value) // the word says "at least"
-	}
 	low, high, ok := e.interval()
-	if !ok {
-		return percentChange(e.Value) + ", no interval"
+	places := changePlaces(low, high)
+	switch {
+	case e.Mark == LowerBound && ok:
+		return percentChange(low, places) // the word says "at least"
+	case e.Mark == LowerBound:
+		return percentChange(e.Value, places)
+	case !ok:
+		return percentChange(e.Value, places) + ", no interval"
 	}
-	return fmt.Sprintf("%s (%s … %s)", percentChange(e.Value), percentChange(low), percentChange(high))
+	return fmt.Sprintf("%s (%s … %s)", percentChange(e.Value, places), percentChange(low, places), percentChange(high, places))
 }
 
 // look returns colour, marker and fill of a tone; the markers differ for black and white.
@@ -199,9 +202,9 @@ func changeAxis(low, high float64) axis {
 	for i, t := range a.ticks {
 		switch {
 		case t.value > 0:
-			a.ticks[i].label = "+" + t.label + " %"
+			a.ticks[i].label = "+" + t.label + "%"
 		default:
-			a.ticks[i].label = t.label + " %"
+			a.ticks[i].label = t.label + "%"
 		}
 		a.ticks[i].value = 1 + t.value/100
 	}

@@ -83,7 +83,7 @@ func (m Memory) legend() legend {
 	}
 	note := "Points: every settled level of every ramp. Lines: mean of one slope per ramp."
 	if bands {
-		note += " Bands: 95 % interval of the slope, by t over the ramps."
+		note += " Bands: 95% interval of the slope, by t over the ramps."
 	}
 	l.notes = append(l.notes, note)
 	return l

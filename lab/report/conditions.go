@@ -1,0 +1,304 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ngxlab/lab"
+	"ngxlab/templates"
+)
+
+// conditions are what somebody must know to compare with their own.
+func (s *study) conditions() (templates.Section, error) {
+	section := templates.Section{ID: "conditions", Title: "Conditions"}
+	section.Blocks = append(section.Blocks, heading("Hosts"), s.hostTable())
+	if t := s.versionTable(); !t.empty() {
+		section.Blocks = append(section.Blocks, heading("Tools and packages"), t.block())
+	}
+	section.Blocks = append(section.Blocks, heading("Builds"))
+	section.Blocks = append(section.Blocks, s.builds()...)
+	section.Blocks = append(section.Blocks, heading("Knobs as read back"),
+		paragraph(plain("Every knob that a state's own step sets; a state has those of the steps before it, too, where the ladder is cumulative.")), s.knobTable())
+	section.Blocks = append(section.Blocks, heading("Design"), templates.Block{List: s.design()})
+	if warnings := s.warnings(); len(warnings) > 0 {
+		section.Blocks = append(section.Blocks, heading("Said by the plan beforehand"), templates.Block{List: warnings})
+	}
+	return section, nil
+}
+
+// hostTable has one row per property and one column per host.
+func (s *study) hostTable() templates.Block {
+	columns := []string{"property"}
+	hosts := s.Plan.Experiment.Hosts
+	for _, h := range hosts {
+		columns = append(columns, string(h.Name))
+	}
+	t := newTable(columns...)
+	for _, property := range hostProperties {
+		row := []templates.Text{plain(property.name)}
+		for _, h := range hosts {
+			facts, known := s.Plan.Facts[h.Name]
+			value := ""
+			if known || property.ofHost {
+				value = property.value(h, facts)
+			}
+			row = append(row, plain(orUnknown(value)))
+		}
+		t.row(row...)
+	}
+	return t.block()
+}
+
+// hostProperties are the rows of the host table.
+var hostProperties = []struct {
+	name   string
+	ofHost bool // known without facts
+	value  func(lab.Host, lab.Facts) string
+}{
+	{"roles", true, func(h lab.Host, _ lab.Facts) string { return joinRoles(h.Roles) }},
+	{"reached by", true, func(h lab.Host, _ lab.Facts) string {
+		if h.Local {
+			return "this machine, loopback"
+		}
+		return h.Address
+	}},
+	{"CPU", false, func(_ lab.Host, f lab.Facts) string { return f.CPUModel }},
+	{"cores (usable)", false, func(_ lab.Host, f lab.Facts) string {
+		return fmt.Sprintf("%s (%s)", number(f.Cores), number(len(f.CPUs)))
+	}},
+	{"memory", false, func(_ lab.Host, f lab.Facts) string { return sizeIf(f.MemoryBytes) }},
+	{"kernel", false, func(_ lab.Host, f lab.Facts) string { return f.Kernel }},
+	{"distribution", false, func(_ lab.Host, f lab.Facts) string { return f.Distribution }},
+	{"architecture", false, func(_ lab.Host, f lab.Facts) string { return f.Architecture }},
+	{"virtualisation", false, func(_ lab.Host, f lab.Facts) string { return f.Virtualisation }},
+	{"frequency governor", false, func(_ lab.Host, f lab.Facts) string { return f.Governor }},
+	{"open files, soft and hard", false, func(_ lab.Host, f lab.Facts) string {
+		return number(f.NofileSoft) + " and " + number(f.NofileHard)
+	}},
+	{"network cards", false, func(_ lab.Host, f lab.Facts) string { return nics(f.NICs) }},
+	{"agent runs as root", false, func(_ lab.Host, f lab.Facts) string { return yesNo(f.Root) }},
+	{"compiler", false, func(_ lab.Host, f lab.Facts) string { return f.Compiler }},
+	{"agent", false, func(_ lab.Host, f lab.Facts) string { return f.Agent }},
+}
+
+func number(n int) string {
+	if n == 0 {
+		return unknown
+	}
+	return count(int64(n))
+}
+
+func sizeIf(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return bytesIn(float64(n))
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func joinRoles(roles []lab.Role) string {
+	var words []string
+	for _, r := range roles {
+		words = append(words, string(r))
+	}
+	return strings.Join(words, ", ")
+}
+
+func nics(all []lab.NIC) string {
+	var words []string
+	for _, n := range all {
+		word := n.Name
+		if n.SpeedMbitS > 0 {
+			word += " " + count(int64(n.SpeedMbitS)) + " Mbit/s"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, ", ")
+}
+
+// versionTable names the load tools and the packages of each host.
+func (s *study) versionTable() *tableBuilder {
+	t := newTable("host", "what", "version")
+	for _, h := range s.Plan.Experiment.Hosts {
+		f := s.Plan.Facts[h.Name]
+		for _, list := range []map[string]string{f.ToolVersions, f.Packages} {
+			for _, name := range sortedKeys(list) {
+				t.row(plain(string(h.Name)), mono(name), plain(orUnknown(list[name])))
+			}
+		}
+		for _, name := range s.Plan.Packages[h.Name] {
+			t.row(plain(string(h.Name)), mono(name), plain("installed for this campaign"))
+		}
+	}
+	return t
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	var keys []string
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// builds is every build with what it was made of and what it says of itself.
+func (s *study) builds() []templates.Block {
+	if len(s.Builds) == 0 {
+		return []templates.Block{paragraph(plain("No build was recorded."))}
+	}
+	var blocks []templates.Block
+	seen := map[string]bool{}
+	for _, b := range s.Builds {
+		if seen[b.ID] {
+			continue
+		}
+		seen[b.ID] = true
+		lines := []templates.Text{
+			join(styled(b.Recipe, templates.Strong), plain(": version "+orUnknown(b.Version)+", build "), mono(orUnknown(b.ID))),
+			plain("compiler: " + orUnknown(b.Compiler)),
+		}
+		for _, source := range sortedKeys(b.Sources) {
+			lines = append(lines, join(plain("source: "+source+", SHA-256 "), mono(orUnknown(b.Sources[source]))))
+		}
+		for _, note := range b.Notes {
+			lines = append(lines, plain(note))
+		}
+		blocks = append(blocks, templates.Block{List: lines})
+		if b.Configured != "" {
+			blocks = append(blocks, templates.Block{Code: &templates.Code{Text: ended(b.Configured)}})
+		}
+	}
+	return blocks
+}
+
+// knobTable is what each state's step sets, beside the value before the campaign and the value read back.
+func (s *study) knobTable() templates.Block {
+	t := newTable("state", "host", "knob", "before", "asked", "read back")
+	for _, state := range s.Plan.States {
+		if state.Control || state.Without {
+			continue
+		}
+		own := state.Step
+		if own == "" {
+			own = state.Name
+		}
+		for _, host := range hostNames(state.Settings) {
+			for _, setting := range state.Settings[host] {
+				if setting.Step == own {
+					t.row(plain(state.Name), plain(string(host)), mono(setting.Knob.String()),
+						s.before(state.Name, host, setting.Knob), plain(setting.Value), s.readBack(state.Name, host, setting))
+				}
+			}
+		}
+	}
+	for _, state := range s.Plan.States {
+		if server, known := s.serverOf(state.Name); known && !state.Control {
+			t.row(plain(state.Name), plain(unknown), plain("in force at the server"), plain(unknown), plain(unknown), plain(serverWords(server)))
+		}
+	}
+	return t.block()
+}
+
+// serverWords is what was read from a running server itself.
+func serverWords(x lab.Server) string {
+	return fmt.Sprintf("%s, open files %s soft and %s hard, backlog %s", plural(len(x.Workers), "worker"), number(x.NofileSoft), number(x.NofileHard), number(x.Backlog))
+}
+
+// serverOf is the server of the state's first valid run.
+func (s *study) serverOf(state string) (lab.Server, bool) {
+	for _, r := range s.Runs {
+		if r.Cell.State == state && r.Validity != lab.Invalid && r.Part == s.lastPart() && len(r.Server.Workers) > 0 {
+			return r.Server, true
+		}
+	}
+	return lab.Server{}, false
+}
+
+// before is a knob's value before the campaign, as the plan found it; the plan knows it for knobs set on a host.
+func (s *study) before(state string, host lab.HostName, knob lab.KnobID) templates.Text {
+	for _, c := range s.Plan.Changes[host] {
+		if c.State == state && c.Knob == knob {
+			return valueText(c.Now)
+		}
+	}
+	for _, setting := range s.Plan.Original.Settings[host] {
+		if setting.Knob == knob {
+			return plain(setting.Value)
+		}
+	}
+	return plain(unknown)
+}
+
+func valueText(v lab.Value) templates.Text {
+	if v.Absent {
+		return styled("none", templates.Quiet)
+	}
+	return plain(v.Text)
+}
+
+// readBack is the value that was read after the knob was set. A knob of the host is read back at the write, and a
+// difference ends the campaign unless the step is best effort.
+func (s *study) readBack(state string, host lab.HostName, setting lab.Setting) templates.Text {
+	server, known := s.serverOf(state)
+	if !known {
+		return plain(unknown)
+	}
+	for _, a := range server.ReadBack {
+		if a.Change.Knob == setting.Knob {
+			text := valueText(a.ReadBack)
+			if a.Differs {
+				text = join(text, styled(" ⚠ differs from what was asked", templates.Doubt))
+			}
+			return text
+		}
+	}
+	if setting.Knob.Kind == lab.KnobSysctl {
+		return plain(fmt.Sprintf("as asked, checked at the write on %s", host))
+	}
+	return plain("not recorded")
+}
+
+// design is the plan's order, seed and precision.
+func (s *study) design() []templates.Text {
+	e := s.Plan.Experiment
+	order := "interleaved: states in Williams rows within each round, one fresh server per state and round, load points shuffled inside"
+	if e.Order == lab.Blocked {
+		order = "blocked: all rounds of a state together; every verdict is confounded with time"
+	}
+	list := []templates.Text{
+		plain("order: " + order),
+		join(plain("seed: "), mono(fmt.Sprint(s.Plan.Seed))),
+		plain(fmt.Sprintf("rounds: %d to %d, measured %d; cool-down %s", e.Repeat.Min, e.Repeat.Max, s.rounds(), e.Repeat.CoolDown)),
+		plain(fmt.Sprintf("precision asked for: ±%s (half-width of the 95%% interval); smallest effect that matters: ±%s", perCent(e.Repeat.Precision), perCent(e.Repeat.Effect))),
+	}
+	if e.Repeat.Why != "" {
+		list = append(list, plain("why these: "+e.Repeat.Why))
+	}
+	if p := s.Plan.Capacity; p != nil && p.SharedKernel {
+		list = append(list, plain("load and target share one kernel: CPU and memory of both ends mix, loopback bills the server's receive path to the client, and absolute figures do not compare with networked ones"))
+	}
+	if len(s.parts) > 1 {
+		list = append(list, plain(fmt.Sprintf("the campaign was resumed under other conditions and has %d parts, which are never compared with each other; ladder and charts show the last", len(s.parts))))
+	}
+	return list
+}
+
+func (s *study) warnings() []templates.Text {
+	var list []templates.Text
+	for _, w := range s.Plan.Warnings {
+		text := w.Text
+		if w.Host != "" {
+			text = string(w.Host) + ": " + text
+		}
+		list = append(list, prose(text))
+	}
+	return list
+}

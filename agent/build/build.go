@@ -31,10 +31,13 @@ type Cache struct {
 }
 
 // Build makes a recipe, or finds it already made (then in well under a second). The recipe must have its Flags, as
-// lab/server fills them. Progress and the output of the compiler go to log. Errors: no compiler, no source to be
+// lab/server fills them. Progress and the output of the compiler go to log, when it is not nil. Errors: no compiler, no source to be
 // had, a checksum that differs, a compilation that stopped (with the last lines of its log, which is kept).
 func (c Cache) Build(ctx context.Context, r lab.Recipe, log io.Writer) (lab.Build, error) {
 	began := time.Now()
+	if log == nil {
+		log = io.Discard
+	}
 	where, err := c.conditions(ctx, r)
 	if err != nil {
 		return lab.Build{}, fmt.Errorf("build %s: %w", r.Name, err)

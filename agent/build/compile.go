@@ -26,12 +26,12 @@ func (c Cache) compile(ctx context.Context, j job, work string, b *lab.Build) er
 		return err
 	}
 	logPath := filepath.Join(out, "build.log")
-	log, err := os.Create(logPath)
+	file, err := os.Create(logPath)
 	if err != nil {
 		return err
 	}
-	err = c.steps(ctx, j, filepath.Join(work, "server"), io.MultiWriter(log, j.log))
-	if closed := log.Close(); err == nil {
+	err = c.steps(ctx, j, filepath.Join(work, "server"), io.MultiWriter(file, j.log))
+	if closed := file.Close(); err == nil {
 		err = closed
 	}
 	if err != nil {

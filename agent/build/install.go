@@ -16,8 +16,12 @@ import (
 
 // Install installs what is missing of packages, named as Debian names them, by the host's package manager (apt-get,
 // dnf or yum), with sudo -n when not root. It never touches the host's source lists; the package lists are fetched
-// anew only when they do not know a package or are out of date. Errors name the packages that are missing.
+// anew only when they do not know a package or are out of date. What the package manager prints goes to log, when it is
+// not nil. Errors name the packages that are missing.
 func (c Cache) Install(ctx context.Context, packages []string, log io.Writer) error {
+	if log == nil {
+		log = io.Discard
+	}
 	manager, err := c.manager()
 	if err != nil {
 		return fmt.Errorf("install %s: %w", strings.Join(packages, " "), err)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -30,24 +31,40 @@ func (sv *serving) write() error {
 			return fmt.Errorf("write body %s: %w", name, err)
 		}
 	}
-	return readable(sv.prefix)
+	return sv.readable()
 }
 
-// readable makes sure that workers, which are not root when their master is, reach the directory.
-func readable(dir string) error {
+// readable makes sure that workers, which are not root when their master is, reach and read the directory whatever the
+// umask was. Only directories of the lab's own are opened to them.
+func (sv *serving) readable() error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	for ; dir != "/" && dir != "."; dir = filepath.Dir(dir) {
-		info, err := os.Stat(dir)
+	err := filepath.WalkDir(sv.prefix, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if info.Mode()&0o001 == 0 {
-			return fmt.Errorf("the workers of a server cannot enter %s (mode %v); chmod o+x it, or give the agent another --dir", dir, info.Mode().Perm())
+		if d.IsDir() {
+			return os.Chmod(path, 0o755)
 		}
+		return os.Chmod(path, 0o644)
+	})
+	for dir := filepath.Dir(sv.prefix); err == nil && dir != "/" && dir != "."; dir = filepath.Dir(dir) {
+		err = enterable(dir, dir == sv.r.Dir || within(dir, sv.r.Dir))
 	}
-	return nil
+	return err
+}
+
+// enterable lets everybody pass a directory of ours, and refuses another that lets not.
+func enterable(dir string, ours bool) error {
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode()&0o001 != 0 {
+		return err
+	}
+	if ours {
+		return os.Chmod(dir, info.Mode().Perm()|0o011)
+	}
+	return fmt.Errorf("the workers of a server cannot enter %s (mode %v); chmod o+x it, or give the agent another --dir", dir, info.Mode().Perm())
 }
 
 // bodySeed makes bodies the same on every host and in every campaign.

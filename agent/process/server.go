@@ -119,6 +119,11 @@ func (sv *serving) ready(ctx context.Context) error {
 	if err == nil {
 		err = sv.readBack(bounded)
 	}
+	select {
+	case <-sv.master.done:
+		return sv.died()
+	default:
+	}
 	if bounded.Err() != nil && ctx.Err() == nil {
 		return fmt.Errorf("not ready within %v: %w%s", limit, err, sv.logEnd())
 	}

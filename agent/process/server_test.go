@@ -263,6 +263,33 @@ func TestHeldLocationAnswersItsProbeAtOnce(t *testing.T) {
 	}
 }
 
+func TestWorkersReachTheirFilesWhateverTheUmask(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: not root, so the workers are the same user")
+	}
+	s := servingOf(t, input(t, "file"))
+	r := serverRunner(t)
+	if err := os.Chmod(r.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Umask(syscall.Umask(0o077))
+	started, stop := serve(t, r, s)
+	if p := started.Probes["/file"]; p.Status != 200 {
+		t.Errorf("probe: %+v", p)
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	closed := filepath.Dir(r.Dir)
+	if err := os.Chmod(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	err := r.Serve(t.Context(), s, func(lab.Server) {})
+	if err == nil || !strings.Contains(err.Error(), "cannot enter "+closed+" (mode -rwx------); chmod o+x it") {
+		t.Errorf("error: %v", err)
+	}
+}
+
 func TestOpenFileLimitsAreParsed(t *testing.T) {
 	text := "Limit                     Soft Limit           Hard Limit           Units     \n" +
 		"Max open files            1024                 unlimited            files     \n"

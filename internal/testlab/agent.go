@@ -1,6 +1,7 @@
 package testlab
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -25,7 +26,7 @@ func Agent(t testing.TB) string {
 	agent.Lock()
 	defer agent.Unlock()
 	if agent.path == "" {
-		path, err := buildAgent(cacheDir(t))
+		path, err := buildAgent(t.Context(), cacheDir(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +36,7 @@ func Agent(t testing.TB) string {
 }
 
 // buildAgent builds under a lock that all test processes share; an up-to-date binary takes the go command no time.
-func buildAgent(dir string) (string, error) {
+func buildAgent(ctx context.Context, dir string) (string, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, "agent.lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		return "", err
@@ -45,7 +46,7 @@ func buildAgent(dir string) (string, error) {
 		return "", err
 	}
 	latest := filepath.Join(dir, "agent")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", latest, "ngxlab/cmd/ngxlab-agent")
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", latest, "ngxlab/cmd/ngxlab-agent")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the agent: %w\n%s", err, out)

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ngxlab/lab"
+	"ngxlab/store"
+)
+
+// app is what the commands share: the streams, the database's path, and how hosts are reached.
+type app struct {
+	in       io.Reader
+	out      io.Writer // results
+	err      io.Writer // progress, doubts and errors
+	terminal bool      // err is a terminal
+	db       string    // path of the database
+	version  string
+	stateDir string // of the agent, "" for its own choice
+	agent    string // path of an agent to use instead of the embedded one, "" for none
+
+	attach func(ctx context.Context, h lab.Host) (*machine, error)
+	now    func() time.Time
+
+	touching atomic.Bool // hosts may not be as they were
+}
+
+// newApp returns an app for the streams, with this machine as the host it can reach.
+func newApp(in io.Reader, out, err io.Writer) *app {
+	a := &app{in: in, out: out, err: err, version: version, now: time.Now}
+	a.attach = a.attachLocal
+	return a
+}
+
+// execute runs the command line and returns the exit code; errors are printed.
+func (a *app) execute(ctx context.Context, args []string) int {
+	root := newRoot(a)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	printError(a.err, err)
+	return exitCode(err)
+}
+
+// interrupted says what the first interrupt does.
+func (a *app) interrupted() {
+	if a.touching.Load() {
+		a.note("\ninterrupted: putting the hosts back; interrupt again to leave at once")
+	}
+}
+
+// leave says what the second interrupt leaves behind, and returns the exit code.
+func (a *app) leave() int {
+	if !a.touching.Load() {
+		return exitInterrupted
+	}
+	a.note("left before the hosts were put back")
+	a.note("hint: run \"ngxlab restore\"")
+	return exitUnrestored
+}
+
+// note prints one line to the error stream. A line that cannot be written there has nowhere else to go.
+func (a *app) note(format string, args ...any) {
+	_, _ = fmt.Fprintf(a.err, format+"\n", args...)
+}
+
+// newRoot returns the command tree.
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "ngxlab",
+		Short:         "Reproducible tuning studies of web servers",
+		Long:          "ngxlab builds the servers of an experiment file, moves this machine from one tuned state to the next, drives the load,\nwatches both sides, keeps every run in one SQLite file, puts the machine back as it was, and writes the study up.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			return unknownCommand(cmd, args[0])
+		},
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &usageError{err: err, hint: fmt.Sprintf("run %q", cmd.CommandPath()+" --help")}
+	})
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SuggestionsMinimumDistance = 2
+	root.PersistentFlags().StringVar(&a.db, "db", "lab.db", "the database file")
+	root.PersistentFlags().StringVar(&a.stateDir, "state-dir", "", "where the agent on this machine keeps its journal and builds (default: its own choice)")
+	root.PersistentFlags().StringVar(&a.agent, "agent", "", "an agent to use instead of the one in this program")
+	hide(root, "agent")
+	for _, command := range []func(*app) *cobra.Command{
+		newInit, newLibrary, newSchema, newCheck, newPlan, newRun, newResume, newStatus, newList, newShow, newCompare, newVerify,
+		newCapacity, newReport, newRestore, newHosts, newVersion,
+	} {
+		root.AddCommand(command(a))
+	}
+	return root
+}
+
+// hide keeps a flag that is for developers out of the help.
+func hide(cmd *cobra.Command, flag string) {
+	cmd.PersistentFlags().Lookup(flag).Hidden = true
+}
+
+func unknownCommand(root *cobra.Command, name string) error {
+	hint := `run "ngxlab help"`
+	if near := root.SuggestionsFor(name); len(near) > 0 {
+		hint = fmt.Sprintf("did you mean %q?", near[0])
+	}
+	return &usageError{err: fmt.Errorf("there is no command %q", name), hint: hint}
+}
+
+// reading opens the database for reading, hands it to do, and closes it.
+func (a *app) reading(ctx context.Context, do func(*store.Store) error) (err error) {
+	s, err := store.OpenReadOnly(ctx, a.db)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return do(s)
+}
+
+// writing opens or makes the database, hands it to do, and closes it.
+func (a *app) writing(ctx context.Context, do func(*store.Store) error) (err error) {
+	s, err := store.Open(ctx, a.db)
+	if err != nil {
+		return err
+	}
+	s.Version = a.version
+	defer func() { err = errors.Join(err, s.Close()) }()
+	return do(s)
+}
+
+// campaign finds the campaign that id begins, or the latest when id is "".
+func campaign(ctx context.Context, s *store.Store, id string) (lab.Campaign, error) {
+	if id == "" {
+		return s.Latest(ctx)
+	}
+	return s.Campaign(ctx, lab.CampaignID(id))
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"ngxlab/agent/wire"
+	"ngxlab/experiments"
+	"ngxlab/lab"
+	"ngxlab/store"
+)
+
+// The exit codes (DESIGN §13).
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitUnrestored  = 3 // wins over all others
+	exitDoubtful    = 4 // done, but a claim is contradicted or every run invalid
+	exitInterrupted = 130
+)
+
+// usageError is a wrong use of the command line.
+type usageError struct {
+	err  error
+	hint string
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// hinted is an error with advice.
+type hinted struct {
+	err  error
+	hint string
+}
+
+func (e *hinted) Error() string { return e.err.Error() }
+func (e *hinted) Unwrap() error { return e.err }
+
+// unrestoredError says which hosts are not as they were.
+type unrestoredError struct{ hosts []lab.HostName }
+
+func (e *unrestoredError) Error() string {
+	return "not put back as it was: " + joinHosts(e.hosts)
+}
+
+// doubtfulError says why a campaign that was done should not be trusted as it stands.
+type doubtfulError struct{ reason string }
+
+func (e *doubtfulError) Error() string { return e.reason }
+
+// exitCode is the one place where errors become exit codes.
+func exitCode(err error) int {
+	var unrestored *unrestoredError
+	var usage *usageError
+	var doubtful *doubtfulError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &unrestored):
+		return exitUnrestored
+	case errors.Is(err, context.Canceled):
+		return exitInterrupted
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.As(err, &doubtful):
+		return exitDoubtful
+	}
+	return exitFailed
+}
+
+// printError prints what went wrong, then the advice on a line of its own. Problems of an experiment file carry theirs.
+func printError(w io.Writer, err error) {
+	text := "ngxlab: " + err.Error()
+	var file *experiments.Error
+	var refused *refusedError
+	switch {
+	case errors.As(err, &file):
+		text = file.Error()
+	case errors.As(err, &refused):
+		text = refused.Error()
+	}
+	if hint := hintFor(err); hint != "" {
+		text += "\nhint: " + hint
+	}
+	_, _ = fmt.Fprintln(w, text) // the last resort: nowhere else to say it
+}
+
+// hintFor is the one place where errors become advice.
+func hintFor(err error) string {
+	var usage *usageError
+	var advised *hinted
+	var unrestored *unrestoredError
+	var newer *store.NewerError
+	var not *store.NotDatabaseError
+	var missing *store.NotFoundError
+	var both *store.AmbiguousError
+	var run *store.RunNotFoundError
+	var path *fs.PathError
+	var remote *wire.Error
+	switch {
+	case errors.As(err, &unrestored):
+		return "run \"ngxlab restore\""
+	case errors.As(err, &usage):
+		return usage.hint
+	case errors.As(err, &advised):
+		return advised.hint
+	case errors.As(err, &newer):
+		return "update ngxlab, or name another database with --db"
+	case errors.As(err, &not):
+		return "name the database with --db"
+	case errors.As(err, &missing):
+		return missingHint(missing)
+	case errors.As(err, &both):
+		return "write more of the id: " + joinCampaigns(both.Both)
+	case errors.As(err, &run):
+		return "\"ngxlab show CAMPAIGN\" lists the runs"
+	case errors.As(err, &remote) && remote.Kind == wire.KindLocked:
+		return "wait until that campaign has ended, or end it"
+	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(path.Path, ".db"):
+		return "\"ngxlab run\" makes a database; name another with --db"
+	}
+	return ""
+}
+
+func missingHint(e *store.NotFoundError) string {
+	if len(e.Near) == 0 {
+		return "\"ngxlab run\" makes one"
+	}
+	return fmt.Sprintf("the nearest are %s; \"ngxlab list\" shows all", joinCampaigns(e.Near))
+}
+
+// args turns the complaint of an argument check into a wrong use.
+func args(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		if err := check(cmd, given); err != nil {
+			return &usageError{err: fmt.Errorf("%s: %w", cmd.Name(), err), hint: "usage: " + cmd.UseLine()}
+		}
+		return nil
+	}
+}
+
+func joinHosts(hosts []lab.HostName) string {
+	names := make([]string, len(hosts))
+	for i, h := range hosts {
+		names[i] = string(h)
+	}
+	return strings.Join(names, ", ")
+}
+
+func joinCampaigns(ids []lab.CampaignID) string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = string(id)
+	}
+	return strings.Join(names, ", ")
+}

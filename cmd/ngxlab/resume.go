@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"ngxlab/lab"
+	"ngxlab/lab/plan"
+	"ngxlab/lab/tune"
+	"ngxlab/store"
+)
+
+func newResume(a *app) *cobra.Command {
+	o := runOptions{}
+	cmd := &cobra.Command{
+		Use:   "resume [CAMPAIGN]",
+		Short: "Do the missing runs of a campaign (default: the latest)",
+		Args:  args(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, given []string) error {
+			return a.writing(cmd.Context(), func(s *store.Store) error { return resume(cmd.Context(), a, s, first(given), o) })
+		},
+	}
+	o.flags(cmd)
+	return cmd
+}
+
+// first is the first argument, "" when there is none.
+func first(given []string) string {
+	if len(given) == 0 {
+		return ""
+	}
+	return given[0]
+}
+
+// resume conducts the stored plan again; the engine skips what is done. Under other conditions than those of the plan
+// a new part begins, whose runs are never compared with the earlier ones.
+func resume(ctx context.Context, a *app, s *store.Store, id string, o runOptions) error {
+	c, err := campaign(ctx, s, id)
+	if err != nil {
+		return err
+	}
+	if c.Status == lab.StatusDone {
+		return &hinted{err: fmt.Errorf("campaign %s is done", c.ID), hint: fmt.Sprintf("\"ngxlab report %s\" writes its report", c.ID)}
+	}
+	pl, err := s.Plan(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return a.withFleet(ctx, pl.Experiment, func(f *fleet) error {
+		facts, err := a.claimed(ctx, f, pl.Experiment, c.ID)
+		if err != nil {
+			return err
+		}
+		if pl, err = a.replanned(ctx, s, c, pl, facts); err != nil {
+			return err
+		}
+		if err := allowed(pl, o); err != nil {
+			return err
+		}
+		return a.conduct(ctx, s, f, c.ID, pl, o)
+	})
+}
+
+// replanned is the stored plan while the hosts are what they were, else a new plan for a new part of the campaign.
+func (a *app) replanned(ctx context.Context, s *store.Store, c lab.Campaign, pl lab.Plan, facts map[lab.HostName]lab.Facts) (lab.Plan, error) {
+	changed := changes(pl, facts)
+	if len(changed) == 0 || c.Runs == 0 {
+		fresh, err := plan.New(pl.Experiment, facts, pl.Seed)
+		if err != nil {
+			return pl, err
+		}
+		if c.Runs == 0 {
+			return fresh, nil
+		}
+		pl.Packages = fresh.Packages // those installed meanwhile are not installed again
+		return pl, nil
+	}
+	for _, text := range changed {
+		a.note("changed since the campaign began: %s", text)
+		event := lab.Event{At: a.now().UTC(), Kind: lab.EventSplit, Campaign: c.ID, Text: text}
+		if err := s.Event(ctx, c.ID, event); err != nil {
+			return pl, err
+		}
+	}
+	next, err := plan.New(pl.Experiment, facts, pl.Seed)
+	next.Part = c.Parts + 1
+	a.note("part %d begins: its runs are not compared with the earlier ones", next.Part)
+	return next, err
+}
+
+// changes lists what is no longer as the plan found it, in words.
+func changes(pl lab.Plan, now map[lab.HostName]lab.Facts) []string {
+	var all []string
+	for _, h := range pl.Experiment.Hosts {
+		was, is := pl.Facts[h.Name], now[h.Name]
+		for _, c := range []struct{ what, was, is string }{
+			{"kernel", was.Kernel, is.Kernel}, {"boot", was.BootID, is.BootID}, {"CPU", was.CPUModel, is.CPUModel},
+			{"number of cores", fmt.Sprint(was.Cores), fmt.Sprint(is.Cores)}, {"memory", size(float64(was.MemoryBytes)), size(float64(is.MemoryBytes))},
+			{"distribution", was.Distribution, is.Distribution}, {"compiler", was.Compiler, is.Compiler},
+			{"hard limit of open files", fmt.Sprint(was.NofileHard), fmt.Sprint(is.NofileHard)}, {"root", fmt.Sprint(was.Root), fmt.Sprint(is.Root)},
+		} {
+			if c.was != c.is && !(c.what == "compiler" && c.was == "") { // the campaign itself may have installed a compiler
+				all = append(all, fmt.Sprintf("%s of %s: %s → %s", c.what, h.Name, c.was, c.is))
+			}
+		}
+		all = append(all, changedTools(h.Name, was, is)...)
+		all = append(all, changedKnobs(pl, h.Name, is)...)
+	}
+	return all
+}
+
+func changedTools(host lab.HostName, was, is lab.Facts) []string {
+	var all []string
+	for _, tool := range slices.Sorted(maps.Keys(was.ToolVersions)) {
+		if v := is.ToolVersions[tool]; v != was.ToolVersions[tool] {
+			all = append(all, fmt.Sprintf("%s of %s: %s → %s", tool, host, was.ToolVersions[tool], v))
+		}
+	}
+	return all
+}
+
+func changedKnobs(pl lab.Plan, host lab.HostName, is lab.Facts) []string {
+	var all []string
+	for _, s := range pl.Original.Settings[host] {
+		v, present := is.Sysctls[s.Knob.Name]
+		if s.Knob.Kind == lab.KnobSysctl && (!present || !tune.Equal(s.Knob, v, s.Value)) {
+			all = append(all, fmt.Sprintf("%s of %s: %s → %s", s.Knob.Name, host, s.Value, v))
+		}
+	}
+	return all
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"ngxlab/lab"
+	"ngxlab/lab/conduct"
+	"ngxlab/lab/plan"
+	"ngxlab/store"
+)
+
+// longCampaign is the estimate above which a campaign wants --yes (METHOD §8).
+const longCampaign = 4 * time.Hour
+
+// runOptions are the flags of run and resume.
+type runOptions struct {
+	out  string // folder of the report
+	json bool
+	yes  bool
+	seed uint64
+}
+
+func newRun(a *app) *cobra.Command {
+	o := runOptions{}
+	cmd := &cobra.Command{
+		Use:   "run FILE|NAME",
+		Short: "Run the study of an experiment file, or of the library, and write its report",
+		Args:  args(cobra.ExactArgs(1)),
+		RunE:  func(cmd *cobra.Command, given []string) error { return run(cmd.Context(), a, given[0], o) },
+	}
+	o.flags(cmd)
+	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "seed of the order (default: made from the file and the campaign)")
+	return cmd
+}
+
+func (o *runOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&o.out, "out", "", "folder of the report (default out/CAMPAIGN)")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print one event per line as JSON")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "agree to a campaign of more than four hours")
+}
+
+// run plans a new campaign and conducts it.
+func run(ctx context.Context, a *app, file string, o runOptions) error {
+	x, err := loadExperiment(file)
+	if err != nil {
+		return err
+	}
+	id := campaignID(x, a.now())
+	if o.seed == 0 {
+		o.seed = seedOf(x, id)
+	}
+	return a.withFleet(ctx, x, func(f *fleet) error {
+		pl, err := a.prepare(ctx, f, x, id, o.seed)
+		if err != nil {
+			return err
+		}
+		if err := allowed(pl, o); err != nil {
+			return err
+		}
+		return a.writing(ctx, func(s *store.Store) error { return a.conduct(ctx, s, f, id, pl, o) })
+	})
+}
+
+// campaignID names a campaign that begins now.
+func campaignID(x lab.Experiment, now time.Time) lab.CampaignID {
+	return lab.CampaignID(x.Name + "-" + now.UTC().Format("20060102-150405"))
+}
+
+// seedOf is the seed of a campaign: a hash of the experiment's text and the campaign's id (METHOD §3). It is never 0.
+func seedOf(x lab.Experiment, id lab.CampaignID) uint64 {
+	sum := sha256.Sum256([]byte(x.Hash + " " + string(id)))
+	return max(1, binary.BigEndian.Uint64(sum[:]))
+}
+
+// prepare claims the hosts, puts back what was left on them, reads their facts and makes the plan.
+func (a *app) prepare(ctx context.Context, f *fleet, x lab.Experiment, id lab.CampaignID, seed uint64) (lab.Plan, error) {
+	facts, err := a.claimed(ctx, f, x, id)
+	if err != nil {
+		return lab.Plan{}, err
+	}
+	return plan.New(x, facts, seed)
+}
+
+// claimed takes the hosts for the campaign and reads their facts as they are when nothing is left changed.
+func (a *app) claimed(ctx context.Context, f *fleet, x lab.Experiment, id lab.CampaignID) (map[lab.HostName]lab.Facts, error) {
+	if err := f.claim(ctx, id); err != nil {
+		return nil, err
+	}
+	if err := a.recover(ctx, f); err != nil {
+		return nil, err
+	}
+	return f.facts(ctx, x)
+}
+
+// allowed refuses a plan that cannot be carried out, and a long one without --yes.
+func allowed(pl lab.Plan, o runOptions) error {
+	if len(pl.Fatal()) > 0 {
+		return &refusedError{pl}
+	}
+	if pl.Estimate.Duration > longCampaign && !o.yes {
+		return &usageError{err: fmt.Errorf("the campaign would take about %s", span(pl.Estimate.Duration)), hint: "look at it with \"ngxlab plan\", then add --yes"}
+	}
+	return nil
+}
+
+// conduct walks the plan, then concludes: verdicts, report, summary.
+func (a *app) conduct(ctx context.Context, s *store.Store, f *fleet, id lab.CampaignID, pl lab.Plan, o runOptions) error {
+	out, err := a.walk(ctx, s, f, id, pl, o.json)
+	if out.Status != lab.StatusDone {
+		return err
+	}
+	return errors.Join(err, a.conclude(context.WithoutCancel(ctx), s, id, o))
+}
+
+// walk lets the engine walk the plan, shows its progress, and says of every host whether it is as it was.
+func (a *app) walk(ctx context.Context, s *store.Store, f *fleet, id lab.CampaignID, pl lab.Plan, asJSON bool) (lab.Outcome, error) {
+	if !asJSON {
+		a.doubts(pl)
+	}
+	progress := a.newProgress(pl, asJSON)
+	a.touching.Store(true)
+	out, err := conduct.Run(ctx, id, pl, f.conducted(), s, progress.event)
+	a.touching.Store(len(out.Unrestored) > 0)
+	shown := progress.finish()
+	a.restoreStatus(f, out)
+	if out.Status != lab.StatusDone {
+		err = stopped(id, out, err)
+	}
+	return out, errors.Join(unrestored(f, out), err, shown)
+}
+
+// doubts says before the first change what is left out and worth knowing.
+func (a *app) doubts(pl lab.Plan) {
+	p := &page{w: a.err}
+	p.line("%s: %s", pl.Experiment.Name, pl.Experiment.Title)
+	planDoubts(p, pl)
+	planTime(p, pl)
+	p.line("")
+}
+
+// restoreStatus says of every host whether it is as it was.
+func (a *app) restoreStatus(f *fleet, out lab.Outcome) {
+	for _, name := range f.names {
+		left, bad := out.Unrestored[name]
+		if !bad {
+			a.note("%s: as it was before the campaign", name)
+			continue
+		}
+		a.note("%s: NOT as it was before the campaign", name)
+		for _, r := range left {
+			a.note("  %s: is %s, was %s: %s", r.Knob, value(r.Found), value(r.Original), r.Error)
+		}
+	}
+}
+
+// unrestored is the error of hosts that could not be put back; nil when all were.
+func unrestored(f *fleet, out lab.Outcome) error {
+	var hosts []lab.HostName
+	for _, name := range f.names {
+		if _, bad := out.Unrestored[name]; bad {
+			hosts = append(hosts, name)
+		}
+	}
+	if len(hosts) == 0 {
+		return nil
+	}
+	return &unrestoredError{hosts: hosts}
+}
+
+// stopped says how a campaign that did not reach its end can go on.
+func stopped(id lab.CampaignID, out lab.Outcome, err error) error {
+	if out.Status == lab.StatusInterrupted {
+		err = &interruptedError{id: id, runs: out.Runs}
+	}
+	hint := fmt.Sprintf("\"ngxlab resume %s\" does the missing runs", id)
+	if out.Runs > 0 {
+		hint += fmt.Sprintf(", \"ngxlab report %s\" writes up those there are", id)
+	}
+	return &hinted{err: err, hint: hint}
+}
+
+// interruptedError is a campaign that was cancelled.
+type interruptedError struct {
+	id   lab.CampaignID
+	runs int
+}
+
+func (e *interruptedError) Error() string {
+	return fmt.Sprintf("campaign %s was interrupted after %s", e.id, count(e.runs, "run"))
+}
+
+// Is makes an interruption a cancelled context, which it comes from.
+func (e *interruptedError) Is(target error) bool { return target == context.Canceled }
+
+// conclude keeps the verdicts, writes the report, prints the summary, and says when the campaign should be doubted.
+func (a *app) conclude(ctx context.Context, s *store.Store, id lab.CampaignID, o runOptions) error {
+	r, err := judged(ctx, s, id)
+	if err != nil {
+		return err
+	}
+	if err := s.SaveVerdicts(ctx, id, r.Verdicts); err != nil {
+		return err
+	}
+	if o.out == "" {
+		o.out = filepath.Join("out", string(id))
+	}
+	files, err := writeReport(o.out, r)
+	if err != nil {
+		return err
+	}
+	if err := a.summary(r, files, o.json); err != nil {
+		return err
+	}
+	return doubtful(r)
+}
+
+// doubtful says why a finished campaign should not be trusted as it stands; nil when nothing speaks against it.
+func doubtful(r lab.Results) error {
+	if r.Campaign.Runs > 0 && r.Campaign.Invalid == r.Campaign.Runs {
+		return &doubtfulError{reason: "every run is invalid: \"ngxlab show\" says why"}
+	}
+	for _, v := range r.Verdicts {
+		if v.Claim != "" && v.Word == lab.Contradicted {
+			return &doubtfulError{reason: fmt.Sprintf("claim %q is contradicted: %s", v.Claim, v.Text)}
+		}
+	}
+	return nil
+}

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -57,9 +57,7 @@ type session struct {
 }
 
 func (s *session) serve(ctx context.Context, conn io.ReadWriteCloser, hash string) error {
-	if err := s.sweep(); err != nil {
-		return errors.Join(err, conn.Close())
-	}
+	s.sweep()
 	if err := wire.WriteGreeting(conn, wire.Greeting{Protocol: wire.Protocol, Hash: hash}); err != nil {
 		return errors.Join(fmt.Errorf("greet: %w", err), conn.Close())
 	}
@@ -72,7 +70,7 @@ func (s *session) serve(ctx context.Context, conn io.ReadWriteCloser, hash strin
 	server := &http.Server{
 		Handler:     s.routes(),
 		BaseContext: func(net.Listener) context.Context { return ctx },
-		ErrorLog:    log.New(io.Discard, "", 0),
+		ErrorLog:    slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
 	}
 	ended := make(chan struct{})
 	go func() {
@@ -105,12 +103,8 @@ func (s *session) wait() error {
 	}
 }
 
-// sweep ends what an earlier agent left behind, unless a living one holds the host.
-func (s *session) sweep() error {
-	err := s.lock.during(wire.Claim{Owner: "an agent that cleans up"}, func() error { return process.KillSurvivors(s.dir) })
-	var locked *wire.Error
-	if errors.As(err, &locked) && locked.Kind == wire.KindLocked {
-		return nil
-	}
-	return err
+// sweep ends what an earlier agent left behind, unless a living one holds the host. Its failure must not keep anyone
+// from reading or restoring: a claim does the same again, and fails.
+func (s *session) sweep() {
+	_ = s.lock.during(wire.Claim{Owner: "an agent that cleans up"}, func() error { return process.KillSurvivors(s.dir) })
 }

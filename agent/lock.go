@@ -95,14 +95,19 @@ func (l *hostLock) write(text []byte) error {
 // holder reads who holds the lock. The holder writes that just after taking it, so an empty file is read again.
 func (l *hostLock) holder() wire.Lock {
 	var text [4096]byte
-	for end := time.Now().Add(100 * time.Millisecond); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	late := time.After(100 * time.Millisecond)
+	for {
 		n, _ := l.file.ReadAt(text[:], 0) // the end of the file comes with every read
 		var holder wire.Lock
 		if json.Unmarshal(text[:n], &holder) == nil {
 			return holder
 		}
+		select {
+		case <-late:
+			return wire.Lock{Owner: "another session that has not said who it is"}
+		case <-time.After(time.Millisecond):
+		}
 	}
-	return wire.Lock{Owner: "another session that has not said who it is"}
 }
 
 // release frees the lock, if this session has it.

@@ -131,8 +131,8 @@ type conn struct {
 	err  error
 
 	mu   sync.Mutex
-	last []byte // the beginning of the latest read
-	log  string // the session's latest complaint
+	last []byte   // the beginning of the latest read
+	log  []string // the session's complaints, oldest first, not endless
 }
 
 func (c *conn) Read(p []byte) (int, error) {
@@ -156,7 +156,9 @@ type complaints struct{ conn *conn }
 func (c complaints) Write(p []byte) (int, error) {
 	c.conn.mu.Lock()
 	defer c.conn.mu.Unlock()
-	c.conn.log = strings.TrimSpace(string(p))
+	if len(c.conn.log) < 1000 {
+		c.conn.log = append(c.conn.log, strings.TrimSpace(string(p)))
+	}
 	return len(p), nil
 }
 
@@ -171,15 +173,16 @@ func (c *conn) explain() string {
 
 // gone says why the session ended.
 func (h *Host) gone() error {
+	_ = h.session.Close() // waits until it has ended, and said why
 	h.conn.mu.Lock()
-	why, last := h.conn.log, h.conn.last
-	h.conn.mu.Unlock()
+	defer h.conn.mu.Unlock()
 	text := ""
-	if i := strings.Index(why, "yamux: "); i >= 0 {
-		text = ": " + why[i+len("yamux: "):]
+	if len(h.conn.log) > 0 {
+		_, why, _ := strings.Cut(h.conn.log[0], "yamux: ")
+		text = ": " + why
 	}
-	if strings.Contains(why, "Invalid protocol version") { // something else wrote into the stream
-		text += said(last)
+	if strings.Contains(strings.Join(h.conn.log, " "), "Invalid protocol version") { // something else wrote into the stream
+		text += said(h.conn.last)
 	}
 	return fmt.Errorf("the link to the agent is gone%s%s", text, h.conn.explain())
 }

@@ -309,11 +309,11 @@ func TestSecondSessionIsToldWhoHasTheHost(t *testing.T) {
 
 func TestBuildLogAndErrorComeBack(t *testing.T) {
 	h := claimed(t, served(t, t.TempDir(), ""))
-	var log bytes.Buffer
-	_, err := h.Build(t.Context(), lab.Recipe{Name: "none", Flavor: "nginx", Sources: []lab.BuildSource{{Path: "/no/such/source"}}, Flags: []string{"--x"}}, &log)
+	var said bytes.Buffer
+	_, err := h.Build(t.Context(), lab.Recipe{Name: "none", Flavor: "nginx", Sources: []lab.BuildSource{{Path: "/no/such/source"}}, Flags: []string{"--x"}}, &said)
 	var sent *wire.Error
 	if !errors.As(err, &sent) || sent.Kind != wire.KindFailed || !strings.Contains(err.Error(), "/no/such/source") {
-		t.Errorf("error %v, log %q", err, log.String())
+		t.Errorf("error %v, log %q", err, said.String())
 	}
 }
 

@@ -188,7 +188,8 @@ func (c *child) reap() {
 	}
 	if usage, ok := state.SysUsage().(*syscall.Rusage); ok {
 		c.process.CPUS = time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds()
-		c.process.MaxRSSBytes = usage.Maxrss << 10 // kilobytes on Linux (getrusage(2))
+		// Kilobytes on Linux (getrusage(2)). It is kept over exec: never less than the waiting process's own 8 to 12 MB.
+		c.process.MaxRSSBytes = usage.Maxrss << 10
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == WaitCommand {
 		fmt.Fprintln(os.Stderr, Wait(os.Args[2:]))
-		os.Exit(1)
+		os.Exit(1) //nolint:forbidigo // the main of this test
 	}
-	os.Exit(m.Run())
+	os.Exit(m.Run()) //nolint:forbidigo // the main of this test
 }

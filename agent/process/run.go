@@ -82,7 +82,7 @@ func (c *child) collect(p *lab.Process, name, reduction string) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
+	defer file.Close() //nolint:errcheck // opened for reading
 	if reduction != "raw" {
 		report, err := outputs.Reduce(reduction, file)
 		if err != nil {

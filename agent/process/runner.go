@@ -86,27 +86,31 @@ func (r *Runner) LoadPIDs() []int {
 }
 
 // KillAll ends every process that the runner started, with its group, and waits up to five seconds until they are gone.
+// Directories of processes that a Run, Fire or Serve still waits for are removed by it.
 func (r *Runner) KillAll() error {
 	r.mu.Lock()
+	sets := r.armed
+	r.armed = nil
 	var all []*child
 	for c := range r.children {
 		all = append(all, c)
 	}
-	r.armed = nil
 	r.mu.Unlock()
 	for _, c := range all {
 		c.kill()
 	}
-	late := time.NewTimer(killGrace)
-	defer late.Stop()
-	var errs []error
+	late := time.After(killGrace)
 	for _, c := range all {
 		select {
 		case <-c.done:
-		case <-late.C:
+		case <-late:
 			return fmt.Errorf("kill process %d (%s): still there after %v", c.pid, c.command.Argv[0], killGrace)
 		}
-		errs = append(errs, c.clean())
+	}
+	var errs []error
+	for _, set := range sets {
+		set.expire.Stop()
+		errs = append(errs, set.abandon())
 	}
 	return errors.Join(errs...)
 }

@@ -92,7 +92,7 @@ func killUntilNone(limit time.Duration, find func() ([]int, error)) error {
 		if time.Now().After(end) {
 			return errors.Join(append(errs, fmt.Errorf("kill processes %v: still there after %v", pids, limit))...)
 		}
-		time.Sleep(pause) // the end of an orphan is announced to nobody here
+		<-time.After(pause) // the end of an orphan is announced to nobody here
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"ngxlab/agent/wire"
 )
@@ -41,10 +42,20 @@ func (h *Host) failed(ctx context.Context, path string, err error) error {
 	case errors.As(err, &sent):
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	case h.session.IsClosed():
+	case h.ended():
 		err = h.gone()
 	}
 	return fmt.Errorf("%s: %s: %w", h.name, strings.TrimPrefix(path, "/"), err)
+}
+
+// ended reports whether the session has ended, or does now: a call may fail a moment before.
+func (h *Host) ended() bool {
+	select {
+	case <-h.session.CloseChan():
+		return true
+	case <-time.After(100 * time.Millisecond):
+		return false
+	}
 }
 
 // call asks for one result. With an error the result holds what was done before it.

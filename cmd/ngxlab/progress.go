@@ -160,7 +160,7 @@ type bars struct {
 }
 
 func newBars(w io.Writer, pl lab.Plan) *bars {
-	b := &bars{container: mpb.New(mpb.WithOutput(w), mpb.WithWidth(30)), hosts: map[lab.HostName]string{}}
+	b := &bars{container: mpb.New(mpb.WithOutput(w), mpb.WithWidth(30), mpb.WithAutoRefresh()), hosts: map[lab.HostName]string{}}
 	for _, h := range pl.Experiment.Hosts {
 		text := func() string { return fmt.Sprintf("%s: %s", h.Name, b.hosts[h.Name]) }
 		b.all = append(b.all, b.container.New(1, mpb.NopStyle(), mpb.PrependDecorators(b.decorator(text))))

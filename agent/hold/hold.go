@@ -81,7 +81,7 @@ func (h *Holder) prepare(ctx context.Context, want lab.Hold) error {
 		return fmt.Errorf("hold connections to %s: %w", want.Address, err)
 	}
 	h.asked, h.finished = want, make(chan struct{})
-	return h.start(want, net.JoinHostPort(server[0].Unmap().String(), port(want.Address)))
+	return h.start(ctx, want, net.JoinHostPort(server[0].Unmap().String(), port(want.Address)))
 }
 
 // same reports whether two calls differ in no more than the number of connections.
@@ -106,7 +106,7 @@ func processes(want lab.Hold) int {
 
 // start starts the holders from a thread that lives as long as they do: the signal that ends them with their parent
 // is sent when the thread ends that started them.
-func (h *Holder) start(want lab.Hold, server string) error {
+func (h *Holder) start(ctx context.Context, want lab.Hold, server string) error {
 	n := processes(want)
 	started := make(chan error)
 	go func(finished chan struct{}) {
@@ -115,7 +115,7 @@ func (h *Holder) start(want lab.Hold, server string) error {
 		var err error
 		for i := 0; i < n && err == nil; i++ {
 			var p *holder
-			if p, err = spawn(h.Self, h.arguments(want, server, i, n), want.Campaign); err == nil {
+			if p, err = spawn(ctx, h.Self, h.arguments(want, server, i, n), want.Campaign); err == nil {
 				h.holders = append(h.holders, p)
 			}
 		}

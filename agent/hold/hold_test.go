@@ -26,18 +26,17 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "hold" {
 		if err := Main(os.Args[2:], os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+			panic(err)
 		}
 		return
 	}
 	if len(os.Args) > 2 && os.Args[1] == "parent" {
 		h := Holder{Self: os.Args[0]}
 		held, err := h.Hold(context.Background(), lab.Hold{Kind: lab.HoldIdle, Address: os.Args[2], URL: "/", Connections: 20, Processes: 2})
-		fmt.Println(held.Open, h.holders[0].cmd.Process.Pid, h.holders[1].cmd.Process.Pid, err)
+		_, _ = fmt.Fprintln(os.Stdout, held.Open, h.holders[0].cmd.Process.Pid, h.holders[1].cmd.Process.Pid, err)
 		select {}
 	}
-	os.Exit(m.Run())
+	m.Run()
 }
 
 // site is a server that knows what its connections are doing.

@@ -126,7 +126,7 @@ func (l *loop) fill(n int) reply {
 func (l *loop) launch(most int) (n int) {
 	for ; n < most && len(l.busy) < inFlight; n++ {
 		err := l.connect()
-		if errors.Is(err, unix.EMFILE) || errors.Is(err, errNoPort) {
+		if errors.Is(err, unix.EMFILE) || errors.Is(err, errNoPort) || errors.Is(err, unix.EADDRNOTAVAIL) {
 			l.fail(err, most-n)
 			return most
 		}

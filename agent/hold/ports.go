@@ -62,7 +62,7 @@ func newPorts(server netip.AddrPort, sources string, part, parts int) (*ports, e
 
 // routeSource is the address from which the kernel would reach the server; no packet is sent.
 func routeSource(server netip.AddrPort) (netip.Addr, error) {
-	c, err := net.Dial("udp", server.String())
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(server))
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("hold: route to %s: %w", server, err)
 	}

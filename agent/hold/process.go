@@ -2,6 +2,7 @@ package hold
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,9 +36,10 @@ type holder struct {
 	problems *bytes.Buffer
 }
 
-// spawn starts a holder in its own process group; it ends when its input is closed, and with the calling thread.
-func spawn(self string, args []string, campaign lab.CampaignID) (*holder, error) {
-	p := &holder{cmd: exec.Command(self, args...), problems: &bytes.Buffer{}}
+// spawn starts a holder in its own process group. It outlives the call, and ends when its input is closed and with the
+// calling thread.
+func spawn(ctx context.Context, self string, args []string, campaign lab.CampaignID) (*holder, error) {
+	p := &holder{cmd: exec.CommandContext(context.WithoutCancel(ctx), self, args...), problems: &bytes.Buffer{}}
 	p.cmd.Env = minimal(campaign)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	p.cmd.Stderr, p.cmd.WaitDelay = p.problems, time.Second

@@ -216,7 +216,7 @@ func TestMain(m *testing.M) {
 		child()
 		return
 	}
-	os.Exit(m.Run())
+	m.Run()
 }
 
 // child applies changes, says at which point it stands, and waits there to be killed.
@@ -227,11 +227,11 @@ func child() {
 	}
 	k.KillAt(func(point string) {
 		if point == os.Getenv("KNOB_TEST_POINT") {
-			fmt.Println(point)
+			_, _ = fmt.Fprintln(os.Stdout, point)
 			select {}
 		}
 	})
-	go func() { _, _ = bufio.NewReader(os.Stdin).ReadByte(); os.Exit(2) }()
+	go func() { _, _ = bufio.NewReader(os.Stdin).ReadByte(); panic("the parent is gone") }()
 	_, err = k.Apply(context.Background(), "camp", []lab.Change{
 		change("net.core.somaxconn", "4096", "8192"), change("net.ipv4.tcp_fin_timeout", "60", "15")})
 	panic(err)

@@ -69,6 +69,7 @@ type journal struct {
 	length  int64    // bytes of whole lines; what follows is a torn line
 	dir     *os.File
 	file    *os.File // nil until something is appended
+	named   bool     // the file's name is on the disk
 	faults  faults
 }
 
@@ -161,6 +162,9 @@ func (e *entry) add(v lab.Value) {
 	}
 }
 
+// news reports whether the journal would learn something from v being written or found.
+func (e *entry) news(v lab.Value) bool { return e.open != nil || !slices.Contains(e.ours, v) }
+
 // isOurs reports whether the lab wrote v, or found it right after a write of its own.
 func (e *entry) isOurs(v lab.Value) bool {
 	return slices.ContainsFunc(e.ours, func(o lab.Value) bool { return same(e.knob, o, v) })
@@ -220,12 +224,21 @@ func (j *journal) close() error {
 
 // commit appends records and returns when they are on the disk.
 func (j *journal) commit(rs ...record) error {
+	if len(rs) == 0 {
+		return nil
+	}
 	if err := j.append(rs...); err != nil {
 		return err
 	}
 	j.faults.reach("before fsync")
-	if err := errors.Join(j.file.Sync(), j.dir.Sync()); err != nil {
+	if err := j.file.Sync(); err != nil {
 		return fmt.Errorf("journal: %w", err)
+	}
+	if !j.named {
+		if err := j.dir.Sync(); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+		j.named = true
 	}
 	j.faults.reach("after fsync")
 	return nil
@@ -233,6 +246,9 @@ func (j *journal) commit(rs ...record) error {
 
 // append writes records after the last whole line.
 func (j *journal) append(rs ...record) error {
+	if len(rs) == 0 {
+		return nil
+	}
 	text, err := encode(rs)
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)

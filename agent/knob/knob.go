@@ -132,7 +132,8 @@ func (k *Keeper) apply(j *journal, campaign lab.CampaignID, c lab.Change) (*lab.
 	return k.write(j, c)
 }
 
-// announce commits to the journal the originals of all that the change touches and the value about to be written.
+// announce commits to the journal the originals of all that the change touches and the value about to be written. A
+// value written before is known already, so that going to and fro between states does not make the journal grow.
 func (k *Keeper) announce(j *journal, campaign lab.CampaignID, c lab.Change, found lab.Value) error {
 	boot, err := k.knobs.bootID()
 	if err != nil {
@@ -155,7 +156,9 @@ func (k *Keeper) announce(j *journal, campaign lab.CampaignID, c lab.Change, fou
 		if e == nil || e.boot != boot {
 			rs = append(rs, record{Kind: originalRecord, Knob: id, Value: original, Boot: boot, Campaign: campaign, At: now})
 		}
-		rs = append(rs, record{Kind: intentRecord, Knob: id, Value: to})
+		if e == nil || e.boot != boot || e.news(to) {
+			rs = append(rs, record{Kind: intentRecord, Knob: id, Value: to})
+		}
 	}
 	return j.commit(rs...)
 }
@@ -175,7 +178,9 @@ func (k *Keeper) write(j *journal, c lab.Change) (*lab.Applied, error) {
 		if id == c.Knob {
 			applied.ReadBack, applied.Differs = v, !same(id, v, c.To)
 		}
-		rs = append(rs, record{Kind: foundRecord, Knob: id, Value: v})
+		if j.pending(id).news(v) {
+			rs = append(rs, record{Kind: foundRecord, Knob: id, Value: v})
+		}
 	}
 	// No fsync: the note matters to a later process of this boot only, and a kill keeps what the kernel was given.
 	if err := j.append(rs...); err != nil {

@@ -385,6 +385,56 @@ func TestKeepersOfOneDirectoryTakeTurns(t *testing.T) {
 	}
 }
 
+func BenchmarkApply(b *testing.B) {
+	root := b.TempDir()
+	for name, text := range map[string]string{"kernel/random/boot_id": "b", "somaxconn": "0"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	k, err := knob.OpenAt(b.TempDir(), root)
+	if err != nil {
+		b.Fatal(err)
+	}
+	value := "0"
+	for b.Loop() {
+		next := map[string]string{"0": "1", "1": "0"}[value]
+		if _, err := k.Apply(b.Context(), "camp", []lab.Change{change("somaxconn", value, next)}); err != nil {
+			b.Fatal(err)
+		}
+		value = next
+	}
+}
+
+func TestGoingToAndFroDoesNotMakeTheJournalGrow(t *testing.T) {
+	tr := newTree(t)
+	k := tr.keeper()
+	size := func() int64 {
+		info, err := os.Stat(filepath.Join(tr.dir, "journal"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	tr.apply(k, change("net.core.somaxconn", "4096", "8192"))
+	tr.apply(k, change("net.core.somaxconn", "8192", "4096"))
+	before := size()
+	for range 3 {
+		tr.apply(k, change("net.core.somaxconn", "4096", "8192"))
+		tr.apply(k, change("net.core.somaxconn", "8192", "4096"))
+	}
+	tr.apply(k, change("net.core.somaxconn", "4096", "8192"))
+	if after := size(); after != before {
+		t.Errorf("journal of %d bytes, %d before", after, before)
+	}
+	if rs := tr.restore(k); rs["net.core.somaxconn"].Outcome != knob.Done {
+		t.Errorf("restored %+v", rs)
+	}
+}
+
 func TestCancelledRestoreKeepsItsEntries(t *testing.T) {
 	tr := newTree(t)
 	k := tr.keeper()

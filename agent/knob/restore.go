@@ -36,7 +36,7 @@ func (k *Keeper) Restore(ctx context.Context) ([]lab.Restored, error) {
 				c.out.Outcome, c.err = Failed, err
 			}
 			k.faults.reach("before restore")
-			r, err := k.restore(j, c, cases)
+			r, err := k.restore(c, cases)
 			all, errs = append(all, r), append(errs, err)
 			cases[i].out = r
 		}
@@ -125,7 +125,7 @@ func (k *Keeper) left(e *entry, found lab.Value) bool {
 }
 
 // restore carries out one decision.
-func (k *Keeper) restore(j *journal, c restoring, all []restoring) (lab.Restored, error) {
+func (k *Keeper) restore(c restoring, all []restoring) (lab.Restored, error) {
 	if c.out.Outcome == Done {
 		c.err = k.putBack(c, partner(all, c.entry.knob))
 	}

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"strings"
@@ -27,12 +28,12 @@ func (f *follower) lines(path string) []string {
 	if path == "" {
 		return nil
 	}
-	log, err := os.Open(path)
+	file, err := os.Open(path)
 	if err != nil {
 		return nil
 	}
-	defer log.Close() //nolint:errcheck // opened for reading
-	st, err := log.Stat()
+	defer file.Close() //nolint:errcheck // opened for reading
+	st, err := file.Stat()
 	if err != nil {
 		return nil
 	}
@@ -43,8 +44,8 @@ func (f *follower) lines(path string) []string {
 		return nil
 	}
 	text := make([]byte, min(st.Size()-f.offset, maxLogRead))
-	n, err := log.ReadAt(text, f.offset)
-	if err != nil && err != io.EOF {
+	n, err := file.ReadAt(text, f.offset)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil
 	}
 	return f.take(text[:n], st.Size())

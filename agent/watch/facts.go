@@ -162,7 +162,7 @@ func (w *Watcher) limitFacts(ctx context.Context, f *lab.Facts) error {
 	if err != nil {
 		return err
 	}
-	f.RaiseNofile = parseCapable(text, unix.CAP_SYS_RESOURCE)
+	f.RaiseNofile = parseMayRaise(text)
 	return nil
 }
 
@@ -178,16 +178,15 @@ func nofile(ctx context.Context) (soft, hard int, err error) {
 	if err != nil {
 		return int(min(r.Cur, 1<<30)), hard, nil
 	}
-	soft, _ = parseNofile([]byte(text))
-	return soft, hard, nil
+	return parseNofile([]byte(text)), hard, nil
 }
 
-// parseCapable reports whether the effective set in /proc/PID/status has a capability (capabilities(7)).
-func parseCapable(status []byte, capability uint) bool {
+// parseMayRaise reports whether the effective set in /proc/PID/status has CAP_SYS_RESOURCE (capabilities(7)).
+func parseMayRaise(status []byte) bool {
 	for line := range bytes.Lines(status) {
 		if rest, ok := bytes.CutPrefix(line, []byte("CapEff:")); ok {
 			set, err := strconv.ParseUint(string(bytes.TrimSpace(rest)), 16, 64)
-			return err == nil && set>>capability&1 == 1
+			return err == nil && set>>unix.CAP_SYS_RESOURCE&1 == 1
 		}
 	}
 	return false
@@ -225,7 +224,7 @@ func bytesFree(dir string) int64 {
 	for {
 		var fs unix.Statfs_t
 		if err := unix.Statfs(or(dir, "."), &fs); err == nil {
-			return int64(fs.Bavail) * int64(fs.Bsize)
+			return int64(fs.Bavail) * fs.Bsize
 		} else if dir == filepath.Dir(dir) {
 			return 0
 		}

@@ -74,7 +74,7 @@ func (w *Watcher) process(pid int, role lab.ProcessRole) (lab.ProcessSample, boo
 	}
 	p.FDs = w.descriptors(dir)
 	if limits, err := w.files.read(w.proc(dir + "limits")); err == nil {
-		p.FDLimit, _ = parseNofile(limits)
+		p.FDLimit = parseNofile(limits)
 	}
 	return p, true
 }
@@ -124,25 +124,18 @@ func (w *Watcher) descriptors(dir string) int {
 	return len(names)
 }
 
-// parseNofile is the soft and the hard limit of open files in /proc/PID/limits; -1 stands for unlimited.
-func parseNofile(text []byte) (soft, hard int) {
+// parseNofile is the soft limit of open files in /proc/PID/limits, 0 when it is not there.
+func parseNofile(text []byte) int {
 	for line := range bytes.Lines(text) {
 		rest, ok := bytes.CutPrefix(line, []byte("Max open files"))
 		f := bytes.Fields(rest)
-		if !ok || len(f) < 2 {
+		if !ok || len(f) == 0 {
 			continue
 		}
-		return limit(f[0]), limit(f[1])
+		n, _ := strconv.Atoi(string(f[0])) // never "unlimited": the kernel's bound is fs.nr_open
+		return n
 	}
-	return 0, 0
-}
-
-func limit(text []byte) int {
-	if string(text) == "unlimited" {
-		return -1
-	}
-	n, _ := strconv.Atoi(string(text))
-	return n
+	return 0
 }
 
 // pss is the proportional set size in bytes; 0 when it may not be read.

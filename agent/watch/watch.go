@@ -45,12 +45,15 @@ func or(text, otherwise string) string {
 	return text
 }
 
-// Watch calls each with a sample taken at Start and then at every whole Interval after Start, Count times or until
+// Watch calls each with a sample taken at Start (0 = now) and then at every whole Interval after Start, Count times or until
 // ctx is cancelled, which is no error; or once, at once. An instant that passes while the sample before is still
 // being taken is left out, but for the last. It fails when the host's CPU times or memory cannot be read.
 func (w *Watcher) Watch(ctx context.Context, what lab.Watch, each func(lab.Sample)) error {
 	if what.Once {
 		what.Start, what.Interval, what.Count = Now(), lab.Seconds(1), 1
+	}
+	if what.Start == 0 {
+		what.Start = Now()
 	}
 	if what.Interval.Duration <= 0 {
 		return fmt.Errorf("watch: interval %v is not positive", what.Interval.Duration)

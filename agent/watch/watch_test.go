@@ -159,8 +159,9 @@ func TestIntervalMustBePositive(t *testing.T) {
 func TestThisProcessIsReadAsALoadProcess(t *testing.T) {
 	w := &Watcher{LoadPIDs: func() []int { return []int{os.Getpid()} }}
 	before := once(t, w, lab.Watch{Load: true}).Processes
-	work(1)
-	work(2)
+	if work(work(1)) == 0 {
+		t.Log("by chance")
+	}
 	after := once(t, w, lab.Watch{Load: true}).Processes
 	if len(before) != 1 || len(after) != 1 {
 		t.Fatalf("processes %v, %v", before, after)

@@ -1,0 +1,121 @@
+package observe
+
+import "ngxlab/lab"
+
+// Figures returns what the samples add to the run's own figures: CPU of both sides, the server's counts, foreign CPU,
+// Little's ratio, memory and yardstick. A figure whose observation is missing is absent.
+func Figures(o Observation) lab.Figures {
+	f := lab.Figures{}
+	for _, m := range []lab.Metric{
+		lab.CPUPerRequest, lab.ServerCPU, lab.ServerCPUWorker, lab.ClientCPU, lab.ClientThreadMax, lab.ClientBusy, lab.ServerBusy,
+		lab.ForeignCPU, lab.ClientCPUPerReq, lab.ServerRequests, lab.ServerAccepts, lab.LittleRatio, lab.ServerPSS, lab.YardstickS,
+	} {
+		if v, ok := o.Figures[m]; ok {
+			f[m] = v
+		}
+	}
+	return f
+}
+
+func derived(in Input, o Observation, s series) lab.Figures {
+	f := lab.Figures{}
+	put := func(m lab.Metric, n Number) {
+		if n.Known {
+			f[m] = n.Value
+		}
+	}
+	put(lab.ServerRequests, o.Counts.Requests)
+	put(lab.ServerAccepts, o.Counts.Accepts)
+	put(lab.ServerCPU, o.Server.Cores)
+	put(lab.ClientBusy, o.Client.Busy)
+	put(lab.ClientThreadMax, o.Client.ThreadMax)
+	put(lab.CPUPerRequest, cpuPerRequest(in, s))
+	put(lab.ClientCPU, clientCores(in, s))
+	put(lab.LittleRatio, little(o))
+	put(lab.ServerPSS, pss(s.inside(in.Run.Cell.Target)))
+	if len(o.Server.Workers) > 0 {
+		f[lab.ServerCPUWorker] = o.Server.Workers[0]
+	}
+	if a, b, ok := s.edges(in.Run.Cell.Target, anySample); ok {
+		put(lab.ServerBusy, busyShare(a, b, serverCPUs(in)))
+	}
+	if cores, n, d := f[lab.ClientCPU], o.Figures[lab.Requests], o.Figures[lab.DurationS]; cores > 0 && n > 0 {
+		put(lab.ClientCPUPerReq, known(cores*d/n))
+	}
+	put(lab.ForeignCPU, worstForeign(o.Hosts))
+	put(lab.YardstickS, yardstick(o.Hosts))
+	return f
+}
+
+// cpuPerRequest is the CPU time of all server processes over the requests the server counted, less the lab's polls,
+// between the same two samples: of the window, or all around it when the window has none.
+func cpuPerRequest(in Input, s series) Number {
+	target := in.Run.Cell.Target
+	both := func(sample lab.Sample) bool { return hasStatus(sample) && hasServer(sample) }
+	a, b, ok := s.edges(target, both)
+	if !ok {
+		a, b, ok = s.ends(target, both)
+	}
+	if !ok || restarted([]lab.Sample{a, b}) != "" {
+		return Number{}
+	}
+	requests := float64(b.Status.Requests) - float64(a.Status.Requests) - (float64(b.Status.Polls) - float64(a.Status.Polls))
+	cpu := processSeconds(a, b, isServer)
+	if requests <= 0 || cpu <= 0 {
+		return Number{}
+	}
+	return known(cpu / requests)
+}
+
+func clientCores(in Input, s series) Number {
+	total := Number{}
+	for _, host := range loadHosts(in) {
+		a, b, ok := s.edges(host, hasPIDs(loadPIDs(in, host)))
+		if !ok {
+			return Number{}
+		}
+		total = sum(total, known(processSeconds(a, b, func(p lab.ProcessSample) bool { return p.Role == lab.LoadProcess })/seconds(a, b)))
+	}
+	return total
+}
+
+// little is n/D × R / c with the measured mean R: how many of the connections had a request in progress.
+func little(o Observation) Number {
+	n, d, r := o.Figures[lab.Requests], o.Figures[lab.DurationS], of(o.Figures, lab.MeanS)
+	c := float64(o.Point.Connections)
+	if n <= 0 || d <= 0 || c <= 0 || !r.Known || r.Value <= 0 {
+		return Number{}
+	}
+	return known(n / d * r.Value / c)
+}
+
+func pss(samples []lab.Sample) Number {
+	for i := len(samples) - 1; i >= 0; i-- {
+		total := int64(0)
+		for _, p := range samples[i].Processes {
+			if isServer(p) {
+				total += p.PSSBytes
+			}
+		}
+		if total > 0 {
+			return known(float64(total))
+		}
+	}
+	return Number{}
+}
+
+func worstForeign(hosts []HostView) Number {
+	worst := Number{}
+	for _, h := range hosts {
+		worst = larger(worst, h.Foreign)
+	}
+	return worst
+}
+
+// yardstick is the target's, mean of before and after.
+func yardstick(hosts []HostView) Number {
+	if len(hosts) == 0 || !hosts[0].YardBefore.Known || !hosts[0].YardAfter.Known {
+		return Number{}
+	}
+	return known((hosts[0].YardBefore.Value + hosts[0].YardAfter.Value) / 2)
+}

@@ -1,0 +1,259 @@
+package observe
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"ngxlab/lab"
+)
+
+// nginx's defaults where the configuration says nothing.
+const (
+	defaultWorkerConnections = 512  // ngx_event.c
+	defaultKeepAliveRequests = 1000 // since 1.19.10
+)
+
+// Observe reduces a run to what the rules look at.
+func Observe(in Input) Observation {
+	o := Observation{Run: in.Run, Point: in.Point, SharedKernel: in.SharedKernel, Figures: lab.Figures{}, Sampled: len(in.Run.Samples) > 0}
+	for m, v := range in.Run.Figures {
+		o.Figures[m] = v
+	}
+	s := newSeries(in)
+	target := in.Run.Cell.Target
+	o.Grid.Target = len(s.inside(target))
+	o.Counts = counts(in, s)
+	o.Server = server(in, s)
+	o.Client = client(in, s)
+	o.Hosts = hosts(in, s)
+	o.Drifted, o.KnobsRead = drifted(in.Knobs), len(in.Knobs)
+	for _, sample := range s.of[target] {
+		o.ErrorLog = append(o.ErrorLog, sample.ErrorLog...)
+	}
+	for m, v := range derived(in, o, s) {
+		o.Figures[m] = v
+	}
+	return o
+}
+
+// drifted describes every knob that was read differently after the run.
+func drifted(readings []KnobReading) []string {
+	var out []string
+	for _, r := range readings {
+		if r.Before != r.After {
+			out = append(out, string(r.Host)+": "+r.Knob.String()+" was "+valueText(r.Before)+", is "+valueText(r.After))
+		}
+	}
+	return out
+}
+
+func valueText(v lab.Value) string {
+	if v.Absent {
+		return "absent"
+	}
+	return strconv.Quote(v.Text)
+}
+
+// counts compares the first and the last reading of the server's counters.
+func counts(in Input, s series) CountView {
+	target := in.Run.Cell.Target
+	var c CountView
+	if a, b, ok := s.ends(target, hasStatus); ok && b.Status.Requests >= a.Status.Requests {
+		polls := float64(b.Status.Polls) - float64(a.Status.Polls)
+		c.Requests = known(float64(b.Status.Requests) - float64(a.Status.Requests) - polls)
+		c.Accepts = known(float64(b.Status.Accepts) - float64(a.Status.Accepts) - polls)
+		c.Unhandled = known((float64(b.Status.Accepts) - float64(a.Status.Accepts)) - (float64(b.Status.Handled) - float64(a.Status.Handled)))
+	}
+	c.ActiveMedian = activeMedian(s.inside(target))
+	if a, b, ok := s.ends(target, hasListener(in.Serving.Port)); ok {
+		c.ListenDrops = known(drops(b, in.Serving.Port) - drops(a, in.Serving.Port))
+	}
+	c.ListenOverflows = s.counter(target, "ListenOverflows")
+	return c
+}
+
+func hasStatus(s lab.Sample) bool { return s.Status != nil }
+
+func hasListener(port int) func(lab.Sample) bool {
+	return func(s lab.Sample) bool {
+		return slices.ContainsFunc(s.Listeners, func(l lab.Listener) bool { return l.Port == port })
+	}
+}
+
+func drops(s lab.Sample, port int) float64 {
+	sum := 0.0
+	for _, l := range s.Listeners {
+		if l.Port == port {
+			sum += float64(l.Drops)
+		}
+	}
+	return sum
+}
+
+// fewestActive is the number of readings that a median of open connections needs.
+const fewestActive = 3
+
+func activeMedian(samples []lab.Sample) Number {
+	var active []float64
+	for _, s := range samples {
+		if s.Status != nil {
+			active = append(active, float64(s.Status.Active-1)) // the poll is a connection itself
+		}
+	}
+	if len(active) < fewestActive {
+		return Number{}
+	}
+	slices.Sort(active)
+	return known((active[(len(active)-1)/2] + active[len(active)/2]) / 2)
+}
+
+var (
+	workerConnections = regexp.MustCompile(`(?m)^\s*worker_connections\s+(\d+)\s*;`)
+	keepAliveRequests = regexp.MustCompile(`(?m)^\s*keepalive_requests\s+(\d+)\s*;`)
+	listens           = regexp.MustCompile(`(?m)^\s*listen\s`)
+)
+
+func server(in Input, s series) ServerView {
+	v := ServerView{CPUs: len(serverCPUs(in)), Probe: in.Run.Server.Probes[in.Point.URL]}
+	v.KeepAliveRequests = defaultKeepAliveRequests
+	if config := in.Serving.Config; config != "" {
+		v.WorkerConnections = known(firstNumber(workerConnections, config, defaultWorkerConnections))
+		v.KeepAliveRequests = firstNumber(keepAliveRequests, config, defaultKeepAliveRequests)
+		v.Listeners = len(listens.FindAllString(config, -1))
+	}
+	target := in.Run.Cell.Target
+	if a, b, ok := s.edges(target, hasServer); ok {
+		v.Workers = workerCores(a, b)
+		v.Cores = known(processSeconds(a, b, isServer) / seconds(a, b))
+	}
+	v.FDs, v.FDLimit = fullestWorker(s.of[target])
+	v.Restarted = restarted(s.of[target])
+	return v
+}
+
+// firstNumber reads the last value of a directive, which may stand in several contexts.
+func firstNumber(directive *regexp.Regexp, config string, otherwise float64) float64 {
+	all := directive.FindAllStringSubmatch(config, -1)
+	if len(all) == 0 {
+		return otherwise
+	}
+	v, err := strconv.ParseFloat(all[len(all)-1][1], 64)
+	if err != nil {
+		return otherwise
+	}
+	return v
+}
+
+// serverCPUs are the CPUs that the server may use: its affinity, or all.
+func serverCPUs(in Input) []int {
+	if len(in.Serving.CPUs) > 0 {
+		return in.Serving.CPUs
+	}
+	return allCPUs(in, in.Run.Cell.Target)
+}
+
+func allCPUs(in Input, host lab.HostName) []int {
+	if facts, ok := in.Facts[host]; ok && len(facts.CPUs) > 0 {
+		return facts.CPUs
+	}
+	for _, s := range in.Run.Samples {
+		if s.Host == host {
+			var cpus []int
+			for _, c := range s.CPUs {
+				cpus = append(cpus, c.CPU)
+			}
+			return cpus
+		}
+	}
+	return nil
+}
+
+func isServer(p lab.ProcessSample) bool {
+	return p.Role == lab.ServerMaster || p.Role == lab.ServerWorker
+}
+
+func hasServer(s lab.Sample) bool { return slices.ContainsFunc(s.Processes, isServer) }
+
+// processSeconds is the CPU time that the processes which is true of spent between two samples; one that appeared in
+// between counts with its whole life.
+func processSeconds(a, b lab.Sample, which func(lab.ProcessSample) bool) float64 {
+	before := map[int]float64{}
+	for _, p := range a.Processes {
+		before[p.PID] = p.CPUS
+	}
+	sum := 0.0
+	for _, p := range b.Processes {
+		if which(p) {
+			sum += max(p.CPUS-before[p.PID], 0)
+		}
+	}
+	return sum
+}
+
+func workerCores(a, b lab.Sample) []float64 {
+	var cores []float64
+	for _, p := range b.Processes {
+		if p.Role == lab.ServerWorker {
+			pid := p.PID
+			cores = append(cores, processSeconds(a, b, func(q lab.ProcessSample) bool { return q.PID == pid })/seconds(a, b))
+		}
+	}
+	slices.Sort(cores)
+	slices.Reverse(cores)
+	return cores
+}
+
+func fullestWorker(samples []lab.Sample) (fds, limit Number) {
+	share := -1.0
+	for _, s := range samples {
+		for _, p := range s.Processes {
+			if p.Role == lab.ServerWorker && p.FDs > 0 && p.FDLimit > 0 && float64(p.FDs)/float64(p.FDLimit) > share {
+				share = float64(p.FDs) / float64(p.FDLimit)
+				fds, limit = known(float64(p.FDs)), known(float64(p.FDLimit))
+			}
+		}
+	}
+	return fds, limit
+}
+
+// restarted compares the server's processes and counters over all samples of the target.
+func restarted(samples []lab.Sample) string {
+	var first []int
+	var before *lab.ServerStatus
+	for _, s := range samples {
+		if pids := serverPIDs(s); len(pids) > 0 {
+			if first != nil && !slices.Equal(first, pids) {
+				return "its processes were " + pidText(first) + " and are " + pidText(pids)
+			}
+			first = pids
+		}
+		if s.Status != nil {
+			if before != nil && (s.Status.Requests < before.Requests || s.Status.Accepts < before.Accepts) {
+				return "its counters went down"
+			}
+			before = s.Status
+		}
+	}
+	return ""
+}
+
+func serverPIDs(s lab.Sample) []int {
+	var pids []int
+	for _, p := range s.Processes {
+		if isServer(p) {
+			pids = append(pids, p.PID)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+func pidText(pids []int) string {
+	var parts []string
+	for _, pid := range pids {
+		parts = append(parts, strconv.Itoa(pid))
+	}
+	return strings.Join(parts, " ")
+}

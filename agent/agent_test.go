@@ -249,7 +249,6 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"pending", "--dir", file}, exitFailed, "", "not a directory"},
 		{[]string{"restore", "--dir", dir}, exitDone, "", ""},
 		{[]string{"restore", "--dir", file}, exitUnrestored, "", "not a directory"},
-		{[]string{"wait", "0"}, exitFailed, "", "needed"},
 		{[]string{"hold", "--kind", "nothing"}, exitFailed, "", "hold"},
 	} {
 		var stdout, stderr bytes.Buffer
@@ -293,6 +292,14 @@ func TestRestoreOnTheHostTellsWhatIsLeft(t *testing.T) {
 	stderr.Reset()
 	if code := Main([]string{"restore", "--dir", dir}, &stdout, &stderr); code != exitUnrestored || !strings.Contains(stderr.String(), "in use by ana, campaign c1") {
 		t.Errorf("under a campaign: exit %d, %q", code, stderr.String())
+	}
+}
+
+func TestWaitingProcessThatWasNotStartedByARunnerFails(t *testing.T) {
+	out, err := exec.Command(testlab.Agent(t), "wait", "0").CombinedOutput() // not in process: Wait owns descriptors 3 and 4
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitFailed || !strings.Contains(string(out), "a command are needed") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 

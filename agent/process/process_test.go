@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -357,55 +356,5 @@ func TestOneServerAtATime(t *testing.T) {
 	free()
 	if err := <-second; err != nil {
 		t.Error(err)
-	}
-}
-
-func TestDescendantsAreFoundThroughSessionsOfTheirOwn(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "pid")
-	r := runner(t)
-	ended := make(chan error, 1)
-	go func() {
-		_, err := r.Run(t.Context(), sh("setsid sh -c 'echo $$ >"+file+"; exec sleep 1000' & wait"), nil)
-		ended <- err
-	}()
-	pid := pidIn(t, file)
-	found, err := Descendants(os.Getpid())
-	if err != nil || !slices.Contains(found, pid) {
-		t.Errorf("%d not in %v, %v", pid, found, err)
-	}
-	if err := KillDescendants(5 * time.Second); err != nil {
-		t.Error(err)
-	}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if alive(pid) {
-		t.Errorf("process %d lives", pid)
-	}
-}
-
-func TestSurvivorsOfAnEarlierAgentAreEndedAndNoOthers(t *testing.T) {
-	dir := t.TempDir()
-	orphan := func(env ...string) int {
-		file := filepath.Join(t.TempDir(), "pid")
-		cmd := exec.Command("sh", "-c", "setsid sh -c 'echo $$ >"+file+"; exec sleep 1000' >/dev/null 2>&1 &")
-		cmd.Env = append(os.Environ(), env...)
-		if err := cmd.Run(); err != nil {
-			t.Fatal(err)
-		}
-		pid := pidIn(t, file)
-		t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
-		return pid
-	}
-	ours := orphan(EnvCampaign+"=c", EnvDir+"="+dir)
-	others := orphan(EnvCampaign+"=c", EnvDir+"="+dir+"2")
-	if err := KillSurvivors(dir); err != nil {
-		t.Fatal(err)
-	}
-	if alive(ours) {
-		t.Errorf("survivor %d lives", ours)
-	}
-	if !alive(others) {
-		t.Error("a process of another agent was ended")
 	}
 }

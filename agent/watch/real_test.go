@@ -33,7 +33,8 @@ func nginx(t testing.TB) (*Watcher, int) {
 	if err := os.WriteFile(path, fmt.Appendf(nil, config, dir, port, port+1), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), binary, "-p", dir, "-e", filepath.Join(dir, "error.log"), "-c", path)
+	// Ended by the clean-up: were the master killed with the context, its workers would stay.
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), binary, "-p", dir, "-e", filepath.Join(dir, "error.log"), "-c", path)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"ngxlab/agent/build"
 	"ngxlab/agent/hold"
@@ -58,7 +59,7 @@ func newParts(o Options) (parts, error) {
 	}
 	holder := &hold.Holder{Self: o.Exe}
 	return parts{
-		read: keeper.Read, apply: keeper.Apply, restore: keeper.Restore, pending: keeper.Pending,
+		read: keeper.Read, apply: keeper.Apply, restore: afterServer(runner, keeper.Restore), pending: keeper.Pending,
 		install: cache.Install, build: cache.Build,
 		serve: runner.Serve, arm: runner.Arm, fire: runner.Fire,
 		hold:  holder.Hold,
@@ -66,6 +67,21 @@ func newParts(o Options) (parts, error) {
 		clear: func() error { return clearWork(o.Dir) },
 		end:   func() error { return errors.Join(runner.KillAll(), holder.Close()) },
 	}, nil
+}
+
+// serverGone bounds the wait for a server that is being stopped: twice what the runner gives it.
+const serverGone = 20 * time.Second
+
+// afterServer restores when a server that is being stopped is gone, so that the host is then wholly as it was. It
+// restores also when the server stays, and says both.
+func afterServer(r *process.Runner, restore func(context.Context) ([]lab.Restored, error)) func(context.Context) ([]lab.Restored, error) {
+	return func(ctx context.Context) ([]lab.Restored, error) {
+		waiting, cancel := context.WithTimeout(ctx, serverGone)
+		defer cancel()
+		waited := r.Idle(waiting)
+		restored, err := restore(ctx)
+		return restored, errors.Join(waited, err)
+	}
 }
 
 // toTheEnd runs a command of the builder, for which every end but exit 0 is an error.

@@ -72,6 +72,15 @@ func (r *Runner) occupy(ctx context.Context) (free func(), err error) {
 	}
 }
 
+// Idle waits until no server runs.
+func (r *Runner) Idle(ctx context.Context) error {
+	free, err := r.occupy(ctx)
+	if err == nil {
+		free()
+	}
+	return err
+}
+
 // LoadPIDs returns the pids of the armed and of the running load processes, in no order.
 func (r *Runner) LoadPIDs() []int {
 	r.mu.Lock()

@@ -11,7 +11,8 @@ import (
 	"ngxlab/lab"
 )
 
-// install installs what the plan says is missing.
+// install installs what the plan says is missing. A package manager is never interrupted half-way: a cancelled campaign
+// waits for it.
 func (c *campaign) install(ctx context.Context) error {
 	for _, name := range c.names() {
 		packages := c.plan.Packages[name]
@@ -21,7 +22,8 @@ func (c *campaign) install(ctx context.Context) error {
 		if err := c.say(ctx, lab.Event{Kind: lab.EventInstall, Host: name, Text: strings.Join(packages, " ")}); err != nil {
 			return err
 		}
-		if err := c.hosts[name].Install(ctx, packages, io.Discard); err != nil {
+		err := c.hosts[name].Install(context.WithoutCancel(ctx), packages, io.Discard)
+		if err = errors.Join(err, ctx.Err()); err != nil {
 			return fmt.Errorf("install %s on %s: %w", strings.Join(packages, " "), name, err)
 		}
 	}

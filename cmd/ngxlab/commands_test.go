@@ -343,11 +343,12 @@ func TestVerifyTellsWhatDoesNotFit(t *testing.T) {
 	cell := lab.CellID{Target: "here", State: "default", Load: "wrk 10 keep-alive"}
 	r := measured(t, cell, 99, 1)
 	r.Processes[0].Report.Figures[lab.RequestRate]++
+	r.Figures[lab.Goodput] *= 2
 	r.Validity = lab.Warned
 	must(t, s.Commit(context.Background(), "small-20261130-171502", lab.Record{Run: &r}))
 	must(t, s.Close())
 	code := c.run("verify", "small")
-	for _, want := range []string{"parsed again, gives another report", "is stored as warned, its findings say clean"} {
+	for _, want := range []string{"parsed again, gives another report", "is stored as warned, its findings say clean", "goodput_per_s is stored as 40,119/s, merged again it is 20,060/s"} {
 		if code != exitFailed || !strings.Contains(c.out.String(), want) {
 			t.Errorf("exit code %d, %q is missing: %s%s", code, want, c.out, c.err)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -219,23 +220,25 @@ func measured(t *testing.T, cell lab.CellID, round int, gain float64) lab.Run {
 	if cell.State == "log off" {
 		factor *= gain
 	}
-	p := parsed(t)
-	return lab.Run{
+	r := lab.Run{
 		Cell: cell, Round: round, Attempt: 1, Part: 1, Began: at.Add(time.Duration(round) * time.Minute), Window: lab.Window{DurationS: 2, Overlap: 1},
-		Processes: []lab.Process{p}, Server: lab.Server{Serving: cell.State}, Grade: lab.GradeB, LoopModel: lab.ClosedLoop,
-		Figures:  lab.Figures{lab.Goodput: 20000 * factor, lab.CPUPerRequest: 30e-6 / factor, lab.P50S: 0.0004 / factor, lab.P99S: 0.002 / factor, lab.ErrorRatio: 0},
+		Processes: []lab.Process{parsed(t, int(60_000*factor))}, Server: lab.Server{Serving: cell.State}, Grade: lab.GradeB, LoopModel: lab.ClosedLoop,
 		Findings: []lab.Finding{{Code: "client-cpu", Outcome: lab.Quiet}, {Code: "server-cpu", Outcome: lab.Fired, Consequence: lab.Limit, Evidence: "0.99 of 1 core"}, {Code: "server-fds", Outcome: lab.NotEvaluated}},
 		Validity: lab.Clean, Limit: "server CPU",
 	}
+	r.Figures = load.Merge(r.Processes, load.MergeInput{Point: planned(t, study).Loads[0]}).Figures
+	r.Figures[lab.CPUPerRequest] = 30e-6 / factor
+	return r
 }
 
-// parsed is a process of wrk with real output.
-func parsed(t *testing.T) lab.Process {
+// parsed is a process of wrk with real output, but for the number of requests in it.
+func parsed(t *testing.T, requests int) lab.Process {
 	t.Helper()
 	out, err := os.ReadFile(filepath.Join("testdata", "wrk.out"))
 	must(t, err)
+	text := strings.NewReplacer("131259 requests", fmt.Sprint(requests, " requests"), "43736.60", fmt.Sprintf("%.2f", float64(requests)/3)).Replace(string(out))
 	return load.Parse(lab.Process{
 		Host: "here", PID: 7, Command: lab.Command{Tool: "wrk", Argv: []string{"wrk", "-t2", "-c10", "-d3s", "--latency", "http://127.0.0.1:8081/file"}},
-		Stdout: out,
+		Stdout: []byte(text),
 	})
 }

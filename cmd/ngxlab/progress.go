@@ -155,6 +155,8 @@ type bars struct {
 	cell      string
 	last      string
 	left      time.Duration
+	done      int // runs
+	total     int
 	err       error
 	all       []*mpb.Bar
 }
@@ -167,7 +169,7 @@ func newBars(w io.Writer, pl lab.Plan) *bars {
 	}
 	total := int64(max(1, pl.Experiment.Repeat.Min*len(pl.Cells)))
 	b.campaign = b.container.AddBar(total,
-		mpb.PrependDecorators(decor.CountersNoUnit("%d/%d runs ")),
+		mpb.PrependDecorators(b.decorator(func() string { return fmt.Sprintf("%d/%d runs ", b.done, b.total) })),
 		mpb.AppendDecorators(b.decorator(func() string { return fmt.Sprintf(" %s left  %s  %s", span(b.left), b.cell, b.last) })))
 	b.all = append(b.all, b.campaign)
 	return b
@@ -208,7 +210,9 @@ func (b *bars) note(e lab.Event) {
 	if e.Kind == lab.EventRunDone {
 		b.last = figuresText(e.Figures)
 	}
-	b.left = e.Left.Duration
+	if e.Total > 0 {
+		b.done, b.total, b.left = e.Done, e.Total, e.Left.Duration
+	}
 }
 
 func (b *bars) fail(err error) {

@@ -163,11 +163,11 @@ func straggler(o Observation) lab.Finding {
 		return with(quiet("%s", evidence), values)
 	}
 	low, high, ok := bracket(o)
-	evidence += "; the rate without it cannot be recovered from this report"
 	if ok {
-		evidence = fmt.Sprintf("%s; without it between %.0f and %.0f per second (an estimate: one straggler, started while the others ran)",
-			evidence[:len(evidence)-len("; the rate without it cannot be recovered from this report")], low, high)
+		evidence += fmt.Sprintf("; without it between %.0f and %.0f per second (an estimate: one straggler, started while the others ran)", low, high)
 		values["rate_low_per_s"], values["rate_high_per_s"] = low, high
+	} else {
+		evidence += "; the rate without it cannot be recovered from this report"
 	}
 	consequence := lab.Warn
 	if share >= stragglerInvalid {

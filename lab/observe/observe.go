@@ -60,7 +60,7 @@ func valueText(v lab.Value) string {
 func counts(in Input, s series) CountView {
 	target := in.Run.Cell.Target
 	var c CountView
-	if a, b, ok := s.ends(target, hasStatus); ok && b.Status.Requests >= a.Status.Requests {
+	if a, b, ok := s.ends(target, hasStatus); ok && s.encloses(target, a, b) && b.Status.Requests >= a.Status.Requests {
 		polls := float64(b.Status.Polls) - float64(a.Status.Polls)
 		c.Requests = known(float64(b.Status.Requests) - float64(a.Status.Requests) - polls)
 		c.Accepts = known(float64(b.Status.Accepts) - float64(a.Status.Accepts) - polls)

@@ -25,7 +25,9 @@ type Rule struct {
 }
 
 // Rules returns every rule, in the order of findings.md.
-func Rules() []Rule { return slices.Concat(generatorRules(), countRules(), targetRules(), environmentRules()) }
+func Rules() []Rule {
+	return slices.Concat(generatorRules(), countRules(), targetRules(), environmentRules())
+}
 
 // Judge applies the rules. It returns the findings of all of them, quiet and not evaluated ones too, in their order,
 // and the validity of the run. When generator and server were both at their limit, Little's ratio decides whose limit

@@ -57,6 +57,11 @@ func (s series) ends(host lab.HostName, which func(lab.Sample) bool) (a, b lab.S
 	return firstAndLast(s.of[host], which)
 }
 
+// encloses says that nothing of the window lies outside two samples: only then do their counters hold all of it.
+func (s series) encloses(host lab.HostName, a, b lab.Sample) bool {
+	return a.At <= s.begin[host] && b.At >= s.end[host]
+}
+
 func firstAndLast(samples []lab.Sample, which func(lab.Sample) bool) (a, b lab.Sample, ok bool) {
 	n := 0
 	for _, sample := range samples {

@@ -188,7 +188,8 @@ func latencyBound(o Observation) lab.Finding {
 	share := cores.Value / float64(min(o.Server.CPUs, max(len(o.Server.Workers), 1)))
 	values := map[string]float64{"generator_busy": busy.Value, "server_busy": share, "little_ratio": l.Value, "threshold": notBusy}
 	evidence := fmt.Sprintf("generator %.2f and server %.2f busy, Little's ratio %.2f (each against %.2f)", busy.Value, share, l.Value, notBusy)
-	if busy.Value < notBusy && share < notBusy && l.Value >= notBusy {
+	generator := max(busy.Value, o.Client.ThreadMax.Value)
+	if generator < notBusy && share < notBusy && l.Value >= notBusy {
 		bound := float64(o.Point.Connections) / o.Figures[lab.MeanS]
 		values["bound_per_s"] = bound
 		return with(found(lab.Limit, "More connections give more throughput; the answer's own delay is the bound.", "%s; connections ÷ latency = %.0f per second", evidence, bound), values)

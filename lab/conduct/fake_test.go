@@ -32,16 +32,20 @@ type fakeHost struct {
 	served   []string
 	armed    map[string][]lab.Command
 	held     int
-	requests uint64
+	boot     time.Time
+	ended    lab.Instant // of what was fired last, until a sample has been taken after it
+	requests uint64      // served so far
+	base     uint64      // … when the set was armed
 	polls    uint64
-	cpuS     float64
+	cpuS     float64 // of the worker
+	baseCPUS float64
 	nothing  func(fired int) bool // the tool measures nothing at this fire
 	fired    int
 }
 
 func newFakeHost(t *testing.T) *fakeHost {
 	return &fakeHost{
-		t: t, knobs: map[lab.KnobID]string{somaxconn: "4096"}, journal: map[lab.KnobID]string{},
+		t: t, boot: time.Now(), knobs: map[lab.KnobID]string{somaxconn: "4096"}, journal: map[lab.KnobID]string{},
 		armed: map[string][]lab.Command{}, before: func(int, string) error { return nil },
 	}
 }
@@ -169,12 +173,15 @@ func (f *fakeHost) Arm(ctx context.Context, cs []lab.Command) (lab.Armed, error)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	id := fmt.Sprint(len(f.calls))
-	f.armed[id] = cs
+	f.armed[id], f.base, f.baseCPUS, f.ended = cs, f.requests, f.cpuS, 0
 	return lab.Armed{ID: id, PIDs: []int{200}}, nil
 }
 
 // fakeRequests is what every fake measurement completes in 2 s.
 const fakeRequests = 40000
+
+// fakeCPUS is the CPU time in seconds that the worker needs for it: the server is the limit.
+const fakeCPUS = 1.96
 
 func (f *fakeHost) Fire(ctx context.Context, a lab.Armed, at lab.Instant) ([]lab.Process, error) {
 	if err := f.call(ctx, "fire"); err != nil {
@@ -193,7 +200,8 @@ func (f *fakeHost) Fire(ctx context.Context, a lab.Armed, at lab.Instant) ([]lab
 			p.Stdout = wrkPrints(0)
 		}
 		f.requests += fakeRequests
-		f.cpuS += 1.9
+		f.cpuS += fakeCPUS
+		f.ended = p.Ended
 		processes = append(processes, p)
 	}
 	return processes, nil
@@ -228,7 +236,7 @@ func (f *fakeHost) Hold(_ context.Context, h lab.Hold) (lab.Held, error) {
 	return lab.Held{Open: h.Connections}, nil
 }
 
-// Watch gives one sample at once, or five on the grid, without waiting for their instants.
+// Watch gives one sample at once, or those of a run's grid, without waiting for their instants.
 func (f *fakeHost) Watch(ctx context.Context, w lab.Watch, each func(lab.Sample)) error {
 	if err := f.call(ctx, "watch"); err != nil {
 		if !w.Once && errors.Is(err, context.Canceled) {
@@ -236,35 +244,65 @@ func (f *fakeHost) Watch(ctx context.Context, w lab.Watch, each func(lab.Sample)
 		}
 		return err
 	}
-	n := 6
 	if w.Once {
-		n = 1
+		each(f.now(w))
+		return nil
 	}
-	for i := 0; i < n && ctx.Err() == nil; i++ {
-		each(f.sampleAt(w, i))
+	for i := 0; i < w.Count; i++ {
+		each(f.during(w, i))
 	}
 	return nil
 }
 
-func (f *fakeHost) sampleAt(w lab.Watch, i int) lab.Sample {
+// now is a sample between runs: before the first fire of a pair by the true clock, after it 2.1 s behind its instant.
+func (f *fakeHost) now(w lab.Watch) lab.Sample {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	at := f.clock()
+	if f.ended > 0 {
+		at, f.ended = f.ended.Add(100*time.Millisecond), 0
+	}
+	return f.sampleAt(w, at, float64(f.requests), f.cpuS)
+}
+
+// during is a sample of the grid: requests and CPU time grow evenly over the run.
+func (f *fakeHost) during(w lab.Watch, i int) lab.Sample {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	share := float64(i) / float64(max(1, w.Count-1))
+	at := w.Start.Add(time.Duration(i) * w.Interval.Duration)
+	return f.sampleAt(w, at, float64(f.base)+share*fakeRequests, f.baseCPUS+share*fakeCPUS)
+}
+
+func (f *fakeHost) sampleAt(w lab.Watch, at lab.Instant, requests, cpuS float64) lab.Sample {
 	f.polls++
 	s := lab.Sample{
-		At: w.Start.Add(time.Duration(i) * w.Interval.Duration), BootID: "boot",
-		CPUs:      []lab.CPUTimes{{CPU: 0, UserS: f.cpuS}, {CPU: 1}},
-		Processes: []lab.ProcessSample{{PID: 100, Role: lab.ServerMaster}, {PID: 101, Role: lab.ServerWorker, CPUS: f.cpuS, PSSBytes: 2 << 20}},
-		Sockets:   map[string]int64{"tcp_mem_pages": 10},
-		Slabs:     map[string]int64{"TCP": int64(f.held) * 2000},
+		At: at, WallNS: int64(at), BootID: "boot",
+		CPUs: []lab.CPUTimes{{CPU: 0, UserS: cpuS}, {CPU: 1, UserS: cpuS / 2}},
+		Processes: []lab.ProcessSample{
+			{PID: 100, Role: lab.ServerMaster}, {PID: 101, Role: lab.ServerWorker, CPUS: cpuS, PSSBytes: 2 << 20},
+			{PID: 200, Role: lab.LoadProcess, CPUS: cpuS / 2, Threads: map[int]float64{200: cpuS / 2}},
+		},
+		Sockets: map[string]int64{"tcp_mem_pages": 10},
+		Slabs:   map[string]int64{"TCP": int64(f.held) * 2000},
 	}
 	if w.Server {
-		s.Status = &lab.ServerStatus{Active: 1 + f.held, Requests: f.requests + f.polls, Polls: f.polls}
+		s.Status = &lab.ServerStatus{
+			Active: 11 + f.held, Accepts: uint64(requests)/fakeRequests*10 + 10 + f.polls, Handled: uint64(requests)/fakeRequests*10 + 10 + f.polls, Requests: uint64(requests) + f.polls, Polls: f.polls,
+		}
+		if f.held > 0 {
+			s.Status.Active = 1 + f.held
+		}
 	}
 	return s
 }
 
+// clock is the host's monotonic clock.
+func (f *fakeHost) clock() lab.Instant { return lab.Instant(time.Second).Add(time.Since(f.boot)) }
+
 func (f *fakeHost) Clock(ctx context.Context) (lab.Clock, error) {
-	return lab.Clock{At: time.Now(), Host: 1}, f.call(ctx, "clock")
+	at := time.Now()
+	return lab.Clock{At: at, Host: lab.Instant(time.Second).Add(at.Sub(f.boot))}, f.call(ctx, "clock")
 }
 
 func (f *fakeHost) Yardstick(ctx context.Context) (lab.Yardstick, error) {

@@ -6,7 +6,6 @@ import (
 
 	"ngxlab/lab"
 	"ngxlab/lab/observe"
-	"ngxlab/lab/stats"
 	"ngxlab/lab/tune"
 )
 
@@ -79,7 +78,8 @@ func (c *campaign) yardsticks(run lab.Run) map[lab.HostName]float64 {
 	medians := map[lab.HostName]float64{}
 	for host, all := range times {
 		if len(all) > 0 {
-			medians[host] = stats.Median(all)
+			slices.Sort(all)
+			medians[host] = all[len(all)/2]
 		}
 	}
 	return medians

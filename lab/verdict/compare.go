@@ -214,6 +214,7 @@ func roundMeans(rounds map[int][]float64) []float64 {
 	var means []float64
 	for _, round := range slices.Sorted(maps.Keys(rounds)) {
 		if logs := rounds[round]; len(logs) > 0 {
+			slices.Sort(logs) // the same sum whatever the order of the runs
 			sum := 0.0
 			for _, l := range logs {
 				sum += l

@@ -222,8 +222,8 @@ func (c campaign) errors(target lab.HostName) []lab.Verdict {
 	}
 	verdicts := c.family(pairs, []string{""}, lab.ErrorRatio, FamilySteps)
 	for i, p := range pairs {
-		before, _ := meanFigure(c.runs(p.over, target), lab.ErrorRatio)
-		after, _ := meanFigure(c.runs(p.state, target), lab.ErrorRatio)
+		before, _ := meanErrors(c.runs(p.over, target))
+		after, _ := meanErrors(c.runs(p.state, target))
 		verdicts[i].Text = fmt.Sprintf("errors %s → %s: %s", share(before), share(after), verdicts[i].Text)
 	}
 	return verdicts
@@ -235,7 +235,7 @@ func (c campaign) tooManyErrors(state string, target lab.HostName) bool {
 		byLoad[r.Cell.Load] = append(byLoad[r.Cell.Load], r)
 	}
 	for _, runs := range byLoad {
-		if e, known := meanFigure(runs, lab.ErrorRatio); known && e > maxErrorRatio {
+		if e, known := meanErrors(runs); known && e > maxErrorRatio {
 			return true
 		}
 	}

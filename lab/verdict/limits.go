@@ -45,7 +45,7 @@ func rateLimits(base, state []*lab.Run, m lab.Metric) (lower bool, prevented str
 		return false, ""
 	}
 	for _, runs := range [][]*lab.Run{base, state} {
-		if e, known := meanFigure(runs, lab.ErrorRatio); known && e > maxErrorRatio {
+		if e, known := meanErrors(runs); known && e > maxErrorRatio {
 			return false, fmt.Sprintf("errors %.3g%% of %q, rates are compared up to %g%%", 100*e, runs[0].Cell.State, 100*maxErrorRatio)
 		}
 	}
@@ -76,10 +76,11 @@ func generatorLimited(runs []*lab.Run) string {
 	return strings.Join(slices.Sorted(maps.Keys(codes)), ", ")
 }
 
-func meanFigure(runs []*lab.Run, m lab.Metric) (float64, bool) {
+// meanErrors is the mean error ratio of the runs that know it.
+func meanErrors(runs []*lab.Run) (float64, bool) {
 	sum, n := 0.0, 0
 	for _, r := range runs {
-		if v, known := r.Figures[m]; known {
+		if v, known := r.Figures[lab.ErrorRatio]; known {
 			sum, n = sum+v, n+1
 		}
 	}

@@ -14,7 +14,6 @@ import (
 type world struct {
 	roundSD, runSD float64
 	effects        map[string]float64 // state → log effect on goodput
-	loads          []string
 	random         *rand.Rand
 }
 

@@ -114,20 +114,20 @@ func eventText(e lab.Event) string {
 	return ""
 }
 
-// runText is a finished run in one line.
+// runText is a finished run in one line: its place, its figures, and what marks it.
 func runText(e lab.Event) string {
-	parts := []string{e.Text + ":"}
+	text := e.Text
 	if e.Cell != nil {
-		parts[0] = fmt.Sprintf("[%d/%d] %s, %s:", e.Done, e.Total, e.Cell.State, e.Cell.Load)
+		text = fmt.Sprintf("[%d/%d] %s, %s", e.Done, e.Total, e.Cell.State, e.Cell.Load)
 	}
-	parts = append(parts, figuresText(e.Figures))
+	text += ": " + figuresText(e.Figures)
 	if e.Validity != "" && e.Validity != lab.Clean {
-		parts = append(parts, string(e.Validity))
+		text += "; " + string(e.Validity)
 	}
 	if len(e.Findings) > 0 {
-		parts = append(parts, "("+strings.Join(e.Findings, ", ")+")")
+		text += " (" + strings.Join(e.Findings, ", ") + ")"
 	}
-	return strings.Join(parts, " ")
+	return text
 }
 
 // figuresText is the two headline figures, as far as they are known.

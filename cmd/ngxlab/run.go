@@ -1,12 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -225,7 +229,7 @@ func (a *app) conclude(ctx context.Context, s *store.Store, id lab.CampaignID, o
 // doubtful says why a finished campaign should not be trusted as it stands; nil when nothing speaks against it.
 func doubtful(r lab.Results) error {
 	if r.Campaign.Runs > 0 && r.Campaign.Invalid == r.Campaign.Runs {
-		return &doubtfulError{reason: "every run is invalid: \"ngxlab show\" says why"}
+		return &hinted{err: &doubtfulError{reason: "every run is invalid: " + reasons(r.Runs)}, hint: "\"ngxlab show RUN\" gives the evidence and what to do"}
 	}
 	for _, v := range r.Verdicts {
 		if v.Claim != "" && v.Word == lab.Contradicted {
@@ -233,4 +237,21 @@ func doubtful(r lab.Results) error {
 		}
 	}
 	return nil
+}
+
+// reasons are the findings that made runs invalid, the most frequent first, with how often.
+func reasons(runs []lab.Run) string {
+	times := map[string]int{}
+	for _, r := range runs {
+		for _, f := range r.Findings {
+			if f.Outcome == lab.Fired && f.Consequence == lab.Invalidate {
+				times[f.Code]++
+			}
+		}
+	}
+	codes := slices.SortedFunc(maps.Keys(times), func(a, b string) int { return cmp.Or(times[b]-times[a], strings.Compare(a, b)) })
+	for i, c := range codes {
+		codes[i] = fmt.Sprintf("%s (%d)", c, times[c])
+	}
+	return orNone(joined(codes))
 }

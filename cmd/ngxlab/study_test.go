@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -85,25 +86,27 @@ func TestInterruptedStudyIsResumedVerifiedAndReported(t *testing.T) {
 	}
 
 	c.app.err = c.err
-	run := func(want int, line ...string) string {
+	run := func(want []int, line ...string) string {
 		t.Helper()
 		c.out.Reset()
 		c.err.Reset()
-		if code := c.execute(t.Context(), append(append([]string{}, db...), line...)); code != want {
-			t.Fatalf("%v: exit code %d, want %d:\n%s%s", line, code, want, c.out, c.err)
+		if code := c.execute(t.Context(), append(append([]string{}, db...), line...)); !slices.Contains(want, code) {
+			t.Fatalf("%v: exit code %d, want %v:\n%s%s", line, code, want, c.out, c.err)
 		}
 		return c.out.String()
 	}
-	if text := run(0, "resume", "--out", out); !strings.Contains(text, "log off") || !strings.Contains(text, "report.html") {
+	done := []int{exitDone}
+	onBusyMachine := []int{exitDone, exitDoubtful} // every run is invalid when other programs take the CPU
+	if text := run(onBusyMachine, "resume", "--out", out); !strings.Contains(text, "log off") || !strings.Contains(text, "report.html") {
 		t.Errorf("resume printed\n%s", text)
 	}
 	if strings.Contains(c.err.String(), "begins: its runs are not compared") {
 		t.Errorf("nothing changed, but a new part began:\n%s", c.err)
 	}
-	if text := run(0, "show", "--json"); strings.Count(text, `"attempt"`) < 6 || !strings.Contains(text, `"status": "done"`) {
+	if text := run(done, "show", "--json"); strings.Count(text, `"attempt"`) < 6 || !strings.Contains(text, `"status": "done"`) {
 		t.Errorf("show printed\n%s", text)
 	}
-	if text := run(0, "verify", "real"); !strings.Contains(text, "all as stored") {
+	if text := run(done, "verify", "real"); !strings.Contains(text, "all as stored") {
 		t.Errorf("verify printed\n%s", text)
 	}
 	for _, name := range []string{"report.html", "report.md"} {
@@ -111,5 +114,5 @@ func TestInterruptedStudyIsResumedVerifiedAndReported(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	run(0, "restore", "--check")
+	run(done, "restore", "--check")
 }

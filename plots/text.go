@@ -7,35 +7,43 @@ import (
 	chart "github.com/wcharczuk/go-chart/v2"
 )
 
-// rulerSize is the size text is measured at: large, so that whole units are exact enough.
-const rulerSize = 100
+// rulerSize is the size text is measured at in pixels: large, so that rounding does not matter.
+const rulerSize = 1000
 
 // ruler measures text, the same for both formats.
 type ruler struct {
-	r      chart.Renderer
-	widths map[string]float64 // of text at size 1
+	advance func(s string) float64 // width at rulerSize
+	widths  map[string]float64     // of text at size 1
 }
 
+// newRuler measures with the metrics of the font itself. The renderers' MeasureText builds a cache of glyph images
+// for every text, which took most of the time of a report.
 func newRuler() (*ruler, error) {
 	font, err := chart.GetDefaultFont()
 	if err != nil {
 		return nil, fmt.Errorf("load the font: %w", err)
 	}
-	r, err := chart.SVG(1, 1)
-	if err != nil {
-		return nil, fmt.Errorf("measure text: %w", err)
+	const scale = rulerSize * 64 // the font counts in 64ths
+	advance := func(s string) float64 {
+		width, before := 0, font.Index(0)
+		for i, r := range s {
+			glyph := font.Index(r)
+			if i > 0 {
+				width += int(font.Kern(scale, before, glyph))
+			}
+			width += int(font.HMetric(scale, glyph).AdvanceWidth)
+			before = glyph
+		}
+		return float64(width) / 64
 	}
-	r.SetDPI(72)
-	r.SetFont(font)
-	r.SetFontSize(rulerSize)
-	return &ruler{r: r, widths: map[string]float64{}}, nil
+	return &ruler{advance: advance, widths: map[string]float64{}}, nil
 }
 
 // textWidth returns the width of s in pixels.
 func (u *ruler) textWidth(s string, size float64) float64 {
 	w, known := u.widths[s]
 	if !known {
-		w = float64(u.r.MeasureText(s).Width()) / rulerSize
+		w = u.advance(s) / rulerSize
 		u.widths[s] = w
 	}
 	return w * size

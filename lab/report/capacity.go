@@ -128,12 +128,15 @@ func fitTable(r lab.CapacityResult, kind lab.HoldKind) *tableBuilder {
 	return t
 }
 
-// wholeBytes prints bytes per connection: whole bytes, or three digits where that would be nought.
+// wholeBytes prints bytes per connection: whole bytes, or one decimal below ten.
 func wholeBytes(v float64) string {
-	if math.Abs(v) < 10 {
-		return trimZeros(significant(v, 2))
+	if math.Abs(v) >= 9.95 {
+		return grouped(v, 0)
 	}
-	return significant(math.Round(v), 4)
+	if math.Abs(v) < 0.05 {
+		return "0"
+	}
+	return trimZeros(grouped(v, 1))
 }
 
 func fitInterval(f lab.CapacityFit) string {
@@ -249,7 +252,10 @@ func limitText(p lab.CapacityProjection) string {
 	if p.FirstLimit == "" {
 		return unknown
 	}
-	return p.FirstLimit + ", at " + about(p.AtFirstLimit)
+	if p.AtFirstLimit == p.Connections { // the projection itself
+		return p.FirstLimit + ", at " + about(p.AtFirstLimit)
+	}
+	return p.FirstLimit + ", at " + count(p.AtFirstLimit)
 }
 
 func projectionRemarks(p lab.CapacityProjection) string {

@@ -166,25 +166,31 @@ func (s summary) plotted() plots.Figure {
 }
 
 // text prints the figure with its interval and its mark; an invalid one is struck.
-func (s summary) text(print func(float64) string) templates.Text {
-	value := print(s.value)
+func (s summary) text(q quantity) templates.Text {
 	if s.n == 0 {
 		return styled(unknown, templates.Quiet)
 	}
+	size, unit := q.unit(s.value)
+	print := func(v float64) string { return significant(v/size, q.digits) }
+	if s.value == 0 {
+		unit = ""
+	}
+	value := join(plain(print(s.value)), s.interval(print), plain(unit))
 	switch s.mark {
 	case plots.Invalid:
-		return join(styled(value, templates.Struck), styled(" ✗", templates.Bad))
+		return join(styled(print(s.value)+unit, templates.Struck), styled(" ✗", templates.Bad))
 	case plots.LowerBound:
-		return join(plain("≥ "+value), s.interval(print), styled(" ⚠", templates.Doubt))
+		return join(plain("≥ "), value, styled(" ⚠", templates.Doubt))
 	case plots.Warned:
-		return join(plain(value), s.interval(print), styled(" ⚠", templates.Doubt))
+		return join(value, styled(" ⚠", templates.Doubt))
 	}
-	return join(plain(value), s.interval(print), styled(" ✓", templates.Good))
+	return join(value, styled(" ✓", templates.Good))
 }
 
+// interval is " (low … high)"; nothing when there is none, or when all runs are alike.
 func (s summary) interval(print func(float64) string) templates.Text {
 	if math.IsNaN(s.low) || math.IsNaN(s.high) || s.low == s.high {
-		return nil // none, or all runs alike
+		return nil
 	}
 	return styled(" ("+print(s.low)+" … "+print(s.high)+")", templates.Quiet)
 }

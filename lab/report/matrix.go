@@ -109,11 +109,11 @@ func (s *study) matrixRow(state lab.State, c cell) []templates.Text {
 	goodput := c.figure(lab.Goodput)
 	return []templates.Text{
 		plain(state.Name),
-		goodput.text(rate),
-		c.figure(lab.CPUPerRequest).text(seconds),
-		c.figure(lab.ErrorRatio).text(perCent),
-		c.figure(lab.P50S).text(seconds),
-		c.figure(lab.P99S).text(seconds),
+		goodput.text(ratePerS),
+		c.figure(lab.CPUPerRequest).text(duration),
+		c.figure(lab.ErrorRatio).text(ratio),
+		c.figure(lab.P50S).text(duration),
+		c.figure(lab.P99S).text(duration),
 		plain(roundsText(c)),
 		plain(grades(c)),
 		plain(orUnknown(c.limit())),

@@ -43,23 +43,46 @@ func grouped(v float64, places int) string {
 // count prints a whole number.
 func count(n int64) string { return grouped(float64(n), 0) }
 
-// rate prints events per second.
-func rate(v float64) string { return significant(v, 4) }
+// quantity is how a kind of figure is printed: a value and its interval share one unit.
+type quantity struct {
+	digits int
+	unit   func(v float64) (size float64, name string) // the name with the space before it
+}
 
-// seconds prints a time in the unit that suits it.
-func seconds(v float64) string {
-	for _, unit := range []struct {
-		size float64
-		name string
-	}{{1, "s"}, {1e-3, "ms"}, {1e-6, "µs"}} {
-		if math.Abs(v) >= unit.size*0.9995 {
-			return significant(v/unit.size, 3) + " " + unit.name
-		}
+var (
+	ratePerS = quantity{4, func(float64) (float64, string) { return 1, "" }}
+	duration = quantity{3, timeUnit}
+	ratio    = quantity{3, func(float64) (float64, string) { return 0.01, "%" }}
+)
+
+// timeUnit is the unit that suits a time of v seconds.
+func timeUnit(v float64) (size float64, name string) {
+	switch v = math.Abs(v); {
+	case v >= 0.9995 || v == 0:
+		return 1, " s"
+	case v >= 0.9995e-3:
+		return 1e-3, " ms"
+	case v >= 0.9995e-6:
+		return 1e-6, " µs"
 	}
+	return 1e-9, " ns"
+}
+
+// print prints a value with its unit.
+func (q quantity) print(v float64) string {
+	size, name := q.unit(v)
+	return significant(v/size, q.digits) + name
+}
+
+// rate prints events per second.
+func rate(v float64) string { return ratePerS.print(v) }
+
+// perCent prints a ratio; nought has no unit.
+func perCent(v float64) string {
 	if v == 0 {
-		return "0 s"
+		return "0"
 	}
-	return significant(v*1e9, 3) + " ns"
+	return trimZeros(significant(v*100, 3)) + "%"
 }
 
 // bytesIn prints a size in binary units.
@@ -81,14 +104,6 @@ func trimZeros(s string) string {
 		return s
 	}
 	return strings.TrimRight(strings.TrimRight(s, "0"), ".")
-}
-
-// perCent prints a ratio.
-func perCent(v float64) string {
-	if v == 0 {
-		return "0"
-	}
-	return trimZeros(significant(v*100, 3)) + "%"
 }
 
 // change prints a ratio as a change with the given decimals: 1.384 is "+38.4%"; from three times on it is "× 3.11".
@@ -120,9 +135,6 @@ func changePlaces(low, high float64) int {
 	}
 	return 2
 }
-
-// cores prints CPU seconds per second.
-func cores(v float64) string { return significant(v, 3) }
 
 // plural is "1 run" or "3 runs".
 func plural(n int, word string) string {

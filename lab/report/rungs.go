@@ -101,11 +101,12 @@ func (s *study) verdictText(v lab.Verdict, known bool) templates.Text {
 	if !known {
 		return styled("not judged", templates.Quiet)
 	}
-	text := v.Text
-	if text == "" {
-		text = s.word(v.Word) + ratioText(v.Comparison)
+	text := s.sentence(v)
+	word, rest := text, ""
+	if at := strings.IndexAny(text, ":,("); at > 0 {
+		word, rest = text[:at], text[at:]
 	}
-	cell := styled(text, tone(v.Word))
+	cell := join(styled(word, tone(v.Word)), plain(rest))
 	if v.Comparison.Pairs > 0 {
 		cell = join(cell, styled(fmt.Sprintf(", n = %d", v.Comparison.Pairs), templates.Quiet))
 	}
@@ -113,6 +114,14 @@ func (s *study) verdictText(v lab.Verdict, known bool) templates.Text {
 		cell = join(cell, styled("; "+strings.Join(v.Reasons, "; "), templates.Quiet))
 	}
 	return cell
+}
+
+// sentence is the verdict in words with its numbers.
+func (s *study) sentence(v lab.Verdict) string {
+	if v.Text != "" {
+		return v.Text
+	}
+	return s.word(v.Word) + ratioText(v.Comparison)
 }
 
 // ratioText is ": +38.4% (+37.6% … +39.2%)", or nothing when there is no pair.
@@ -143,6 +152,9 @@ func (s *study) effect(v lab.Verdict, known bool) plots.Effect {
 	}
 	c := v.Comparison
 	e := plots.Effect{Word: s.word(v.Word), Tone: toneOf(v.Word)}
+	if v.Family == verdict.FamilyControl {
+		e.Word = controlWords(v.Word)
+	}
 	if c.Pairs == 0 || v.Word == lab.NotMeasurable {
 		return e
 	}
@@ -154,13 +166,24 @@ func (s *study) effect(v lab.Verdict, known bool) plots.Effect {
 	return e
 }
 
+// controlWords say what a control's verdict word means.
+func controlWords(w lab.Word) string {
+	switch w {
+	case lab.Holds:
+		return "equals the baseline"
+	case lab.Contradicted:
+		return "differs from the baseline"
+	}
+	return string(w)
+}
+
 func toneOf(w lab.Word) plots.Tone {
 	switch w {
 	case lab.Helps, lab.AtLeast:
 		return plots.Better
-	case lab.Hurts:
+	case lab.Hurts, lab.Contradicted:
 		return plots.Worse
-	case lab.NoDifference:
+	case lab.NoDifference, lab.Holds:
 		return plots.Same
 	case lab.NotMeasurable:
 		return plots.None

@@ -158,25 +158,23 @@ func (s *study) togetherText(r rung, v lab.Verdict, known bool) string {
 	if !known || v.Comparison.Pairs == 0 {
 		return ""
 	}
-	return fmt.Sprintf("All steps together, %s over %s: %s.", quoted(r.state.Name), quoted(r.over), s.word(v.Word)+ratioText(v.Comparison))
+	return fmt.Sprintf("All steps together, %s over %s: %s.", quoted(r.state.Name), quoted(r.over), s.sentence(v))
 }
 
 // controlText says what the baseline measured a second time proves.
 func (s *study) controlText(target lab.HostName) templates.Text {
-	text := styled("Control (A/A).", templates.Strong)
-	judged := false
+	var sentences []string
 	for _, r := range s.rungs(target) {
 		for _, m := range headlines {
-			v, known := r.verdicts[m]
-			if r.control && known && v.Comparison.Pairs > 0 {
-				judged = true
-				text = join(text, plain(" "+s.controlSentence(m, v.Comparison)))
+			if v, known := r.verdicts[m]; r.control && known && v.Comparison.Pairs > 0 {
+				sentences = append(sentences, s.controlSentence(m, v))
 			}
 		}
 	}
+	text := styled("Control (A/A).", templates.Strong)
 	switch {
-	case judged:
-		return text
+	case len(sentences) > 0:
+		return join(text, plain(" The baseline was measured a second time in every round. "+strings.Join(sentences, " ")))
 	case s.hasControl():
 		return join(text, plain(" The baseline was to be measured twice in every round, but the two cannot be compared; nothing shows whether the intervals are honest."))
 	}
@@ -187,19 +185,16 @@ func (s *study) hasControl() bool {
 	return slices.ContainsFunc(s.Plan.States, func(x lab.State) bool { return x.Control })
 }
 
-func (s *study) controlSentence(m lab.Metric, c lab.Comparison) string {
-	text := fmt.Sprintf("The baseline measured a second time in every round differs from itself by %s in %s", strings.TrimPrefix(ratioText(c), ": "), metricName(m))
-	low, high := interval(c)
-	effect := s.Plan.Experiment.Repeat.Effect
-	switch {
-	case !(low > 0):
-		return text + ", without an interval: this proves nothing yet."
-	case low > 1 || high < 1:
-		return text + ". It should not differ: every verdict here deserves doubt."
-	case low >= 1-effect && high <= 1+effect:
-		return text + ", as it should: the intervals are honest."
+func (s *study) controlSentence(m lab.Metric, v lab.Verdict) string {
+	name := metricName(m)
+	text := strings.ToUpper(name[:1]) + name[1:] + " differs by " + strings.TrimPrefix(ratioText(v.Comparison), ": ")
+	switch v.Word {
+	case lab.Holds:
+		return text + ": none that matters, as it should be."
+	case lab.Contradicted:
+		return text + ": it should not, and every verdict on it deserves doubt."
 	}
-	return text + ". That includes no difference, but is wider than the effect that matters."
+	return text + ": no difference is within that, but the interval is too wide to prove much."
 }
 
 // trust says in numbers how many runs were clean.
@@ -219,9 +214,16 @@ func (s *study) trust() string {
 	}
 	text := fmt.Sprintf("Of %s, %d are clean, %d warned and %d invalid.", plural(len(s.Runs), "run"), counts[lab.Clean], counts[lab.Warned], counts[lab.Invalid])
 	if counts[lab.Invalid] > 0 {
-		text += fmt.Sprintf(" Invalid runs enter no comparison; %s made, and %s stayed without a valid run in the end.", were(retried, "repetition"), plural(lost, "cell round"))
+		text += fmt.Sprintf(" Invalid runs enter no comparison; %s made, and %s a cell has no valid run of a round.", were(retried, "repetition"), inCases(lost))
 	}
 	return text
+}
+
+func inCases(n int) string {
+	if n == 0 {
+		return "in no case"
+	}
+	return "in " + plural(n, "case")
 }
 
 func were(n int, word string) string {

@@ -21,9 +21,12 @@ func (s *study) validity() (templates.Section, error) {
 		section.Blocks = append(section.Blocks, paragraph(plain("No rule fired in any run.")))
 	}
 	section.Blocks = append(section.Blocks, advice(fired)...)
-	if t := s.invalidTable(); !t.empty() {
+	if t, more := s.invalidTable(); !t.empty() {
 		section.Blocks = append(section.Blocks, heading("Invalid runs"),
 			paragraph(plain("Their figures are kept and appear in no comparison and no chart.")), t.block())
+		if more > 0 {
+			section.Blocks = append(section.Blocks, paragraph(plain("And "+count(int64(more))+" more.")))
+		}
 	}
 	if len(silent) > 0 {
 		section.Blocks = append(section.Blocks, heading("Not evaluated"),
@@ -144,10 +147,18 @@ func advice(fired []noticed) []templates.Block {
 // ended is text with a newline at its end.
 func ended(text string) string { return strings.TrimRight(text, "\n") + "\n" }
 
-func (s *study) invalidTable() *tableBuilder {
-	t := newTable("run", ">goodput, per s", "reason", "what became of it")
+// mostInvalid is how many invalid runs are listed one by one.
+const mostInvalid = 100
+
+// invalidTable lists invalid runs, and says how many more there are.
+func (s *study) invalidTable() (t *tableBuilder, more int) {
+	t = newTable("run", ">goodput, per s", "reason", "what became of it")
 	for _, r := range s.Runs {
 		if r.Validity != lab.Invalid {
+			continue
+		}
+		if len(t.t.Rows) == mostInvalid {
+			more++
 			continue
 		}
 		figure := styled(unknown, templates.Quiet)
@@ -156,7 +167,7 @@ func (s *study) invalidTable() *tableBuilder {
 		}
 		t.row(plain(runName(r)), figure, s.reason(r), plain(s.fate(r)))
 	}
-	return t
+	return t, more
 }
 
 // reason is why a run is invalid, with the evidence.

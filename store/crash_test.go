@@ -16,15 +16,12 @@ import (
 // childEnv tells the test binary to be the child that is killed; its value is "mode path".
 const childEnv = "NGXLAB_STORE_TEST_CHILD"
 
-func TestMain(m *testing.M) {
-	if os.Getenv(childEnv) != "" {
-		if err := child(os.Getenv(childEnv)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+// TestChild is no test: it is the program that is killed.
+func TestChild(t *testing.T) {
+	if os.Getenv(childEnv) == "" {
+		t.Skip("only as the child of another test")
 	}
-	os.Exit(m.Run())
+	must(t, child(os.Getenv(childEnv)))
 }
 
 // child commits runs until it is killed. In mode "middle" it stops inside the transaction of the third.
@@ -50,7 +47,7 @@ func child(job string) error {
 		if err := s.Commit(ctx, "c", lab.Record{Run: &r}); err != nil {
 			return err
 		}
-		fmt.Println("committed", n)
+		_, _ = fmt.Fprintln(os.Stdout, "committed", n)
 	}
 }
 
@@ -63,7 +60,7 @@ func stopInside(ctx context.Context, s *Store, r lab.Run) error {
 		if err := s.insertRun(ctx, tx, "c", r); err != nil {
 			return err
 		}
-		fmt.Println("inside")
+		_, _ = fmt.Fprintln(os.Stdout, "inside")
 		select {}
 	})
 }
@@ -90,7 +87,7 @@ func TestKilledCommitLeavesWholeRunsOnly(t *testing.T) {
 // killAfter starts the child and kills it when it has printed the line.
 func killAfter(t *testing.T, mode, path, line string) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestChild$")
 	cmd.Env = append(os.Environ(), childEnv+"="+mode+" "+path)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

@@ -103,7 +103,8 @@ func changes(pl lab.Plan, now map[lab.HostName]lab.Facts) []string {
 			{"distribution", was.Distribution, is.Distribution}, {"compiler", was.Compiler, is.Compiler},
 			{"hard limit of open files", fmt.Sprint(was.NofileHard), fmt.Sprint(is.NofileHard)}, {"root", fmt.Sprint(was.Root), fmt.Sprint(is.Root)},
 		} {
-			if c.was != c.is && !(c.what == "compiler" && c.was == "") { // the campaign itself may have installed a compiler
+			installed := c.what == "compiler" && c.was == "" // by the campaign itself
+			if c.was != c.is && !installed {
 				all = append(all, fmt.Sprintf("%s of %s: %s → %s", c.what, h.Name, c.was, c.is))
 			}
 		}

@@ -160,6 +160,7 @@ func TestRulesAroundTheirThresholds(t *testing.T) {
 		{"server-fds", func(o *Observation) { o.Server.FDs, o.Server.FDLimit = known(950), known(1000) }, "quiet", ""},
 		{"server-fds", func(o *Observation) { o.Server.FDs, o.Server.FDLimit = known(951), known(1000) }, "limit", ""},
 		{"latency-bound", idle(0.79, 0.79, 0.80), "limit", "per second"},
+		{"latency-bound", func(o *Observation) { idle(0.5, 0.5, 5)(o); o.Figures[lab.Corrections] = 0.05 }, "not evaluated", "back-filled"},
 		{"latency-bound", idle(0.80, 0.79, 0.80), "quiet", ""},
 		{"latency-bound", idle(0.79, 0.80, 0.80), "quiet", ""},
 		{"latency-bound", idle(0.79, 0.79, 0.79), "quiet", ""},

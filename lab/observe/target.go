@@ -180,6 +180,9 @@ func latencyBound(o Observation) lab.Finding {
 	if !l.Known || !busy.Known || !cores.Known || o.Server.CPUs == 0 {
 		return unknown("Little's ratio, generator or server CPU is not known")
 	}
+	if latencyCorrected(o).Outcome == lab.Fired {
+		return unknown("the latencies are back-filled, and Little's ratio with them")
+	}
 	for _, r := range targetRules() {
 		if r.Code != "latency-bound" && r.Judge(o).Outcome == lab.Fired {
 			return quiet("%s was the limit", r.Code)

@@ -41,19 +41,25 @@ type slot struct {
 
 // side is the runs of one state on one target.
 type side struct {
-	cell  lab.CellID
-	valid map[slot]*lab.Run // the last attempt that is not invalid
-	tried map[slot]bool
+	cell    lab.CellID
+	valid   map[slot]*lab.Run // the last attempt that is not invalid
+	tried   map[slot]bool
+	spoiled map[slot][]string // codes of the findings that made attempts invalid
+}
+
+func emptySide(cell lab.CellID) side {
+	return side{cell: cell, valid: map[slot]*lab.Run{}, tried: map[slot]bool{}, spoiled: map[slot][]string{}}
 }
 
 func newSide(runs []lab.Run) side {
-	s := side{valid: map[slot]*lab.Run{}, tried: map[slot]bool{}}
+	s := emptySide(lab.CellID{})
 	for i := range runs {
 		r := &runs[i]
 		at := slot{r.Part, r.Round, r.Cell.Load}
 		s.cell = r.Cell
 		s.tried[at] = true
 		if r.Validity == lab.Invalid || r.Validity == "" || r.Problem != "" {
+			s.spoiled[at] = append(s.spoiled[at], spoilers(r)...)
 			continue
 		}
 		if before, known := s.valid[at]; !known || r.Attempt >= before.Attempt {
@@ -68,10 +74,11 @@ func (s side) only(loads map[string]bool) side {
 	if s.within(loads) {
 		return s
 	}
-	out := side{cell: s.cell, valid: map[slot]*lab.Run{}, tried: map[slot]bool{}}
+	out := emptySide(s.cell)
 	for at := range s.tried {
 		if loads[at.load] {
 			out.tried[at] = true
+			out.spoiled[at] = s.spoiled[at]
 			if r, known := s.valid[at]; known {
 				out.valid[at] = r
 			}
@@ -174,6 +181,9 @@ func pairUp(base, state side, m lab.Metric, confidence float64) lab.Comparison {
 		}
 	}
 	fill(&c, confidence)
+	if c.Prevented != "" {
+		c.Prevented += because(base, state)
+	}
 	return c
 }
 

@@ -109,6 +109,39 @@ func doubts(runs []*lab.Run) []string {
 	return out
 }
 
+// spoilers are the codes of the findings that made a run invalid.
+func spoilers(r *lab.Run) []string {
+	var codes []string
+	for _, f := range r.Findings {
+		if f.Outcome == lab.Fired && f.Consequence == lab.Invalidate {
+			codes = append(codes, f.Code)
+		}
+	}
+	if len(codes) == 0 && r.Problem != "" {
+		codes = append(codes, r.Problem)
+	}
+	return codes
+}
+
+// because names what made runs invalid: " (foreign-cpu, tool-failed)"; "" when none was.
+func because(sides ...side) string {
+	codes := map[string]bool{}
+	for _, s := range sides {
+		for at, spoiled := range s.spoiled {
+			if _, repeated := s.valid[at]; repeated {
+				continue
+			}
+			for _, code := range spoiled {
+				codes[code] = true
+			}
+		}
+	}
+	if len(codes) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(slices.Sorted(maps.Keys(codes)), ", ") + ")"
+}
+
 func lostText(c lab.Comparison) string {
 	return fmt.Sprintf("%d of %d rounds are incomplete", c.Lost, c.Pairs+c.Lost)
 }

@@ -60,15 +60,16 @@ func TestInvalidRunsNeverEnterAndTheLastValidAttemptDoes(t *testing.T) {
 func TestMoreThanAThirdLostIsNotMeasurable(t *testing.T) {
 	a, b := runs("base", "a", lab.Goodput, base...), runs("tuned", "a", lab.Goodput, times(base, 2)...)
 	b[0].Validity, b[1].Validity = lab.Invalid, lab.Invalid
+	b[0].Findings = []lab.Finding{{Code: "foreign-cpu", Outcome: lab.Fired, Consequence: lab.Invalidate}}
 	if c := Compare(a, b, lab.Goodput); c.Prevented != "" {
 		t.Errorf("two of six lost: %s", c.Prevented)
 	}
 	a[5].Problem = "server died"
 	c := Compare(a, b, lab.Goodput)
-	if c.Prevented != "3 of 6 rounds are incomplete" {
+	if c.Prevented != "3 of 6 rounds are incomplete (foreign-cpu, server died)" {
 		t.Errorf("three of six lost: %q", c.Prevented)
 	}
-	if v := word(c, 0.02); v.Word != lab.NotMeasurable || v.Text != "not measurable: 3 of 6 rounds are incomplete" {
+	if v := word(c, 0.02); v.Word != lab.NotMeasurable || v.Text != "not measurable: 3 of 6 rounds are incomplete (foreign-cpu, server died)" {
 		t.Errorf("%s, %s", v.Word, v.Text)
 	}
 }

@@ -34,7 +34,6 @@ type point struct{ x, y float64 }
 type box struct{ left, top, right, bottom float64 }
 
 func (b box) width() float64   { return b.right - b.left }
-func (b box) height() float64  { return b.bottom - b.top }
 func (b box) centreX() float64 { return (b.left + b.right) / 2 }
 
 // anchor is the end of a text that its position names.

@@ -133,11 +133,11 @@ func (c *canvas) quantiles(p plot, course Course, k look) {
 	}
 }
 
-// nearest returns the point of pts at most three pixels from x.
+// nearest returns the point of pts at most six pixels from x.
 func nearest(pts []point, x float64) (point, bool) {
 	best, found := point{}, false
 	for _, p := range pts {
-		if math.Abs(p.x-x) <= 3 && (!found || math.Abs(p.x-x) < math.Abs(best.x-x)) {
+		if math.Abs(p.x-x) <= 6 && (!found || math.Abs(p.x-x) < math.Abs(best.x-x)) {
 			best, found = p, true
 		}
 	}

@@ -100,11 +100,16 @@ func (c *canvas) panelData(p panel, y axis, m Matrix, row Row) {
 			c.course(p, y, m, row.Figures[s], lookOf(s))
 		}
 	}
+	any := false
 	for s := range m.States {
 		for k, i := range p.loads {
 			x := p.place(k, s, len(m.States), m.Loads[i].Connections)
 			c.figure(row.Figures[s][i], x, y, lookOf(s), !p.joined)
+			any = any || row.Figures[s][i].Mark != Absent
 		}
+	}
+	if !any {
+		c.text("not measured", point{p.box.centreX(), (p.box.top + p.box.bottom) / 2}, textStyle{anchor: middle, colour: faint})
 	}
 }
 

@@ -10,7 +10,6 @@ type plot struct {
 	xName, yName string
 	legend       legend
 	box          box
-	height       float64
 }
 
 const plotHeight = 340.0

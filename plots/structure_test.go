@@ -180,6 +180,18 @@ func TestInvalidFigureIsNamedButNotDrawn(t *testing.T) {
 	}
 }
 
+func TestPanelWithoutAnyFigureSaysSo(t *testing.T) {
+	m := Matrix{Title: "t", States: []string{"a"}, Loads: mixedLoads, Rows: []Row{{Name: "p99", Unit: Seconds, Figures: [][]Figure{
+		{{Value: 1, Low: 1, High: 1, Mark: Clean}, {Value: 1, Low: 1, High: 1, Mark: Clean}, {}}}}}}
+	var b bytes.Buffer
+	if err := DrawMatrix(&b, SVG, m); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "not measured"); n != 1 {
+		t.Errorf("“not measured” stands %d times", n)
+	}
+}
+
 func TestLineIsBrokenWhereAFigureIsMissing(t *testing.T) {
 	ok, gap := Figure{Value: 1, Mark: Clean}, Figure{Mark: Invalid}
 	got := stretches([]int{0, 1, 2, 3, 4}, []Figure{ok, ok, gap, ok, {Value: math.NaN(), Mark: Clean}})

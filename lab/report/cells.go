@@ -93,7 +93,7 @@ func summarise(runs []lab.Run, m lab.Metric) summary {
 	s := summary{low: math.NaN(), high: math.NaN()}
 	var values []float64
 	for _, r := range runs {
-		if v, known := r.Figures[m]; known && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		if v, known := r.Figures[m]; known && enough(r, m) && !math.IsNaN(v) && !math.IsInf(v, 0) {
 			values = append(values, v)
 		}
 	}
@@ -105,6 +105,15 @@ func summarise(runs []lab.Run, m lab.Metric) summary {
 		s.low, s.high = interval.Low, interval.High
 	}
 	return s
+}
+
+// leastForP99 is how many requests a p99 needs: a hundred beyond it (findings, short-run).
+const leastForP99 = 10000
+
+// enough reports whether the run has enough requests for the metric.
+func enough(r lab.Run, m lab.Metric) bool {
+	n, known := r.Figures[lab.Requests]
+	return m != lab.P99S || !known || n >= leastForP99
 }
 
 // marked returns the mark of a metric over valid runs. A run that was bound by its generator is a lower bound of the

@@ -14,7 +14,7 @@ func (s *study) matrix() (templates.Section, error) {
 	section := templates.Section{ID: "matrix", Title: "The matrix"}
 	section.Blocks = append(section.Blocks,
 		paragraph(plain("Median over the rounds (95% order-statistic interval of the median; there is none below six rounds). These describe; the verdicts above come from pairs within rounds, which see much smaller effects.")),
-		paragraph(plain("✓ clean. ⚠ a finding qualifies the figure. ≥ a lower bound: the load generator was the limit. "), styled("struck", templates.Struck), plain(" ✗ every run was invalid: not to be used, in no comparison. – not measured.")))
+		paragraph(plain("✓ clean. ⚠ a finding qualifies the figure. ≥ a lower bound: the load generator was the limit. "), styled("struck", templates.Struck), plain(" ✗ every run was invalid: not to be used, in no comparison. – not measured; p99 needs 10,000 requests in a run.")))
 	for _, part := range s.parts {
 		for _, target := range s.targets {
 			section.Blocks = append(section.Blocks, s.matrixOf(part, target)...)
@@ -62,8 +62,7 @@ func (s *study) loadWords(part int, target lab.HostName, load lab.LoadPoint) str
 	if len(load.Hosts) > 1 || load.Processes > 1 {
 		words = append(words, plural(len(load.Hosts), "host")+" with "+plural(load.Processes, "process")+" each")
 	}
-	text := strings.Join(words, ", ") + ". Latency: " + s.loopWords(part, target, load)
-	return strings.ReplaceAll(text, "processs", "processes")
+	return strings.Join(words, ", ") + ". Latency: " + s.loopWords(part, target, load)
 }
 
 func keepAliveWords(load lab.LoadPoint) string {

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -141,5 +140,9 @@ func plural(n int, word string) string {
 	if n == 1 {
 		return "1 " + word
 	}
-	return fmt.Sprintf("%s %ss", count(int64(n)), word)
+	ending := "s"
+	if strings.HasSuffix(word, "s") {
+		ending = "es"
+	}
+	return count(int64(n)) + " " + word + ending
 }

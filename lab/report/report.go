@@ -105,7 +105,7 @@ func build(r lab.Results, o Options) (templates.Report, []chart, error) {
 		return templates.Report{}, nil, fmt.Errorf("report of %s: the plan has no states", r.Campaign.ID)
 	}
 	s := &study{Results: r, options: o, cells: cellsOf(r.Runs)}
-	if s.verdicts = r.Verdicts; s.verdicts == nil {
+	if s.verdicts = r.Verdicts; len(s.verdicts) == 0 {
 		s.verdicts = verdict.All(r)
 	}
 	s.parts, s.targets = partsOf(r.Runs), targetsOf(r.Plan)

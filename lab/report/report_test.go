@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
 	"image/png"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"ngxlab/lab"
+	"ngxlab/lab/verdict"
 )
 
 var (
@@ -45,8 +47,35 @@ func wants(t *testing.T, text string, all ...string) {
 	}
 }
 
+// recordedVerdicts are those that lab/verdict once gave for the fake campaign: the golden report shows how verdicts are
+// written up, not how they are found.
+func recordedVerdicts(t *testing.T, r lab.Results) []lab.Verdict {
+	t.Helper()
+	file := filepath.Join("testdata", "verdicts.json")
+	if *update {
+		text, err := json.MarshalIndent(verdict.All(r), "", "\t")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var verdicts []lab.Verdict
+	if err := json.Unmarshal(text, &verdicts); err != nil {
+		t.Fatal(err)
+	}
+	return verdicts
+}
+
 func TestMarkdownIsTheGoldenOne(t *testing.T) {
-	got := markdown(t, fakeResults(t))
+	r := fakeResults(t)
+	r.Verdicts = recordedVerdicts(t, r)
+	got := markdown(t, r)
 	golden := filepath.Join("testdata", "report.md")
 	if *update {
 		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
@@ -110,7 +139,8 @@ func writePreview(t *testing.T, files []File) {
 
 func TestSameResultsGiveTheSameBytes(t *testing.T) {
 	// Both documents hold everything that maps could shuffle.
-	if page(t, fakeResults(t)) != page(t, fakeResults(t)) || markdown(t, fakeResults(t)) != markdown(t, fakeResults(t)) {
+	first := page(t, fakeResults(t)) + markdown(t, fakeResults(t))
+	if again := page(t, fakeResults(t)) + markdown(t, fakeResults(t)); again != first {
 		t.Fatal("two reports of the same results differ")
 	}
 }
@@ -200,6 +230,17 @@ func TestUnknownIsNeverPrintedAsZero(t *testing.T) {
 	}
 	if host := rowOf(t, text, "Hosts", "memory"); host[1] != unknown {
 		t.Errorf("memory of an unknown host: %q", host)
+	}
+}
+
+func TestP99OfTooFewRequestsIsNotShown(t *testing.T) {
+	r := fakeResults(t)
+	for i := range r.Runs {
+		r.Runs[i].Figures[lab.Requests] = 9999
+	}
+	row := rowOf(t, markdown(t, r), "wrk 10 keep-alive", "baseline")
+	if row[5] != unknown || row[4] == unknown {
+		t.Errorf("p50 and p99 of 9,999 requests: %q", row)
 	}
 }
 

@@ -241,13 +241,3 @@ func (a *abReport) settleFailures() {
 		a.warn("%g responses have another length than the first; a page that changes needs -l", lengths)
 	}
 }
-
-// Bad returns how many requests of a report are known not to be good: broken ones and unexpected statuses do not
-// overlap, ab's length class overlaps with both, so the larger is taken. When not one byte was received, all are:
-// ab calls requests complete whose connection was closed without an answer.
-func Bad(f lab.Figures) float64 {
-	if received, known := f[lab.BytesRead]; known && received == 0 {
-		return f[lab.Requests]
-	}
-	return max(f[lab.Failed]+f[lab.NonSuccess], f[lab.ErrLength])
-}

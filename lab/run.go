@@ -69,7 +69,7 @@ const (
 	Invalidate Consequence = "invalid"
 )
 
-// Outcome of a rule.
+// RuleOutcome is what became of a rule.
 type RuleOutcome string
 
 // The outcomes; a rule that lacks its observation is not evaluated, never passed.

@@ -163,12 +163,11 @@ func (c *campaign) settle(ctx context.Context, s lab.Serving, level lab.Capacity
 
 // counted takes the number of connections from the server, the lab's own poll subtracted.
 func counted(level lab.CapacityLevel, last lab.Sample) lab.CapacityLevel {
-	switch {
-	case last.Status == nil:
+	if last.Status == nil {
 		level.Problem = "the server did not answer how many connections it has"
-	default:
-		level.Connections = max(0, last.Status.Active-1)
+		return level
 	}
+	level.Connections = max(0, last.Status.Active-1)
 	if level.Problem == "" && float64(level.Connections) < 0.99*float64(level.Asked) {
 		level.Problem = fmt.Sprintf("%d connections asked for, the server has %d", level.Asked, level.Connections)
 	}

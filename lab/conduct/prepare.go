@@ -58,9 +58,9 @@ func (c *campaign) buildOn(ctx context.Context, recipe lab.Recipe, target lab.Ho
 	if err := c.say(ctx, lab.Event{Kind: lab.EventBuild, Host: target, Text: recipe.Name}); err != nil {
 		return err
 	}
-	log, wait := c.logLines(target)
-	build, err := c.hosts[target].Build(ctx, recipe, log)
-	err = errors.Join(err, log.Close())
+	lines, wait := c.logLines(target)
+	build, err := c.hosts[target].Build(ctx, recipe, lines)
+	err = errors.Join(err, lines.Close())
 	wait()
 	if err != nil {
 		return err

@@ -260,7 +260,7 @@ func (s *study) readBack(state string, host lab.HostName, setting lab.Setting) t
 			return text
 		}
 	}
-	if setting.Knob.Kind == lab.KnobSysctl {
+	if setting.Knob.Kind == lab.KnobSysctl && !setting.BestEffort {
 		return plain(fmt.Sprintf("as asked, checked at the write on %s", host))
 	}
 	return plain("not recorded")

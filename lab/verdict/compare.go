@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"ngxlab/lab"
 	"ngxlab/lab/stats"
@@ -105,7 +106,7 @@ func (s side) loads() []string {
 }
 
 // compare compares at the confidence. With several load points, those that cannot be compared are left out; when
-// none can, the first reason is given.
+// none can, their reasons are given.
 func compare(base, state side, m lab.Metric, confidence float64) lab.Comparison {
 	loads := bothLoads(base, state)
 	if len(loads) == 1 {
@@ -113,12 +114,13 @@ func compare(base, state side, m lab.Metric, confidence float64) lab.Comparison 
 		c.Load = loads[0]
 		return c
 	}
-	kept, lower, prevented := map[string]bool{}, false, ""
+	kept, lower := map[string]bool{}, false
+	prevented := map[string][]string{} // reason → load points
 	for _, load := range loads {
 		at := map[string]bool{load: true}
 		c := compareLoad(base.only(at), state.only(at), m, stats.Plain)
 		if c.Prevented != "" {
-			prevented = cmpFirst(prevented, load+": "+c.Prevented)
+			prevented[c.Prevented] = append(prevented[c.Prevented], load)
 			continue
 		}
 		kept[load] = true
@@ -126,7 +128,7 @@ func compare(base, state side, m lab.Metric, confidence float64) lab.Comparison 
 	}
 	if len(kept) == 0 {
 		c := newComparison(base, state, m)
-		c.Prevented = cmpFirst(prevented, "no run of both states")
+		c.Prevented = reasons(prevented)
 		return c
 	}
 	c := pairUp(base.only(kept), state.only(kept), m, confidence)
@@ -134,11 +136,21 @@ func compare(base, state side, m lab.Metric, confidence float64) lab.Comparison 
 	return c
 }
 
-func cmpFirst(first, otherwise string) string {
-	if first != "" {
-		return first
+// reasons writes what prevents each load point; one reason for all stands alone.
+func reasons(prevented map[string][]string) string {
+	switch len(prevented) {
+	case 0:
+		return "no run of both states"
+	case 1:
+		for reason := range prevented {
+			return reason
+		}
 	}
-	return otherwise
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(prevented)) {
+		parts = append(parts, strings.Join(prevented[reason], ", ")+": "+reason)
+	}
+	return strings.Join(parts, "; ")
 }
 
 func bothLoads(base, state side) []string {

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -188,9 +189,9 @@ func (c campaign) mixed(p pair, m lab.Metric) string {
 		}
 		text := fmt.Sprintf("%s at %s", percent(v.Comparison.Ratio, v.Comparison), v.Comparison.Load)
 		if v.Comparison.Ratio > 1 {
-			up = cmpFirst(up, text)
+			up = cmp.Or(up, text)
 		} else {
-			down = cmpFirst(down, text)
+			down = cmp.Or(down, text)
 		}
 	}
 	if up == "" || down == "" {

@@ -100,6 +100,24 @@ func TestOneFigureIsTheMeanOverLoadPoints(t *testing.T) {
 	}
 }
 
+func TestReasonsAreGivenPerLoadPointWhenTheyDiffer(t *testing.T) {
+	a := append(runs("base", "a", lab.Goodput, 1, 2, 3), runs("base", "b", lab.Goodput, 1, 2, 3)...)
+	b := append(runs("tuned", "a", lab.Goodput, 1, 2, 3), runs("tuned", "b", lab.Goodput, 1, 2, 3)...)
+	for i := range b {
+		b[i].Validity = lab.Invalid
+		b[i].Findings = []lab.Finding{{Code: "foreign-cpu", Outcome: lab.Fired, Consequence: lab.Invalidate}}
+	}
+	if c := Compare(a, b, lab.Goodput); c.Prevented != "no round in which both are valid (foreign-cpu)" {
+		t.Errorf("one reason for both: %q", c.Prevented)
+	}
+	b[3].Validity, b[4].Validity, b[5].Validity = lab.Warned, lab.Warned, lab.Warned
+	limited(a[3:], 3)
+	want := `a: no round in which both are valid (foreign-cpu); b: the load generator was the limit of "base" (client-cpu)`
+	if c := Compare(a, b, lab.Goodput); c.Prevented != want {
+		t.Errorf("%q, want %q", c.Prevented, want)
+	}
+}
+
 func limited(rs []lab.Run, of int) []lab.Run {
 	for i := range of {
 		rs[i].Findings = append(rs[i].Findings, lab.Finding{Code: "client-cpu", Outcome: lab.Fired, Consequence: lab.LowerBound})

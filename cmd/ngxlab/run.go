@@ -181,7 +181,7 @@ func unrestored(f *fleet, out lab.Outcome) error {
 
 // stopped says how a campaign that did not reach its end can go on.
 func stopped(id lab.CampaignID, out lab.Outcome, err error) error {
-	if out.Status == lab.StatusInterrupted {
+	if errors.Is(err, context.Canceled) {
 		err = &interruptedError{id: id, runs: out.Runs}
 	}
 	hint := fmt.Sprintf("\"ngxlab resume %s\" does the missing runs", id)

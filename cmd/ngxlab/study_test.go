@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -97,8 +98,14 @@ func TestInterruptedStudyIsResumedVerifiedAndReported(t *testing.T) {
 	}
 	done := []int{exitDone}
 	onBusyMachine := []int{exitDone, exitDoubtful} // every run is invalid when other programs take the CPU
-	if text := run(onBusyMachine, "resume", "--out", out); !strings.Contains(text, "log off") || !strings.Contains(text, "report.html") {
-		t.Errorf("resume printed\n%s", text)
+	events := strings.Split(strings.TrimSpace(run(onBusyMachine, "resume", "--out", out, "--json")), "\n")
+	for _, line := range events {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("resume --json printed %q", line)
+		}
+	}
+	if last := events[len(events)-1]; !strings.Contains(last, `"kind":"result"`) || !strings.Contains(last, "report.html") {
+		t.Errorf("resume --json ended with %q", last)
 	}
 	if strings.Contains(c.err.String(), "begins: its runs are not compared") {
 		t.Errorf("nothing changed, but a new part began:\n%s", c.err)

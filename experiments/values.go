@@ -115,14 +115,6 @@ func oneOf[T ~string](words ...T) value[T] {
 	}}
 }
 
-// suggested is the nearest name as a hint, "" when none is near: the message has the names already.
-func suggested(word string, names []string) string {
-	if nearest(word, names) == "" {
-		return ""
-	}
-	return suggestion(word, names)
-}
-
 func integer(low, high int) value[int] {
 	return value[int]{schema{"type": "integer", "minimum": low, "maximum": high},
 		func(d *decoding, _ string, n ast.Node) (int, bool) {

@@ -232,30 +232,8 @@ func scanCampaign(rows *sql.Rows) (lab.Campaign, error) {
 // nearest returns at most three of known, those with the smallest edit distance to id first.
 func nearest(id lab.CampaignID, known []lab.CampaignID) []lab.CampaignID {
 	near := slices.Clone(known)
-	distance := make(map[lab.CampaignID]int, len(near))
-	for _, k := range near {
-		distance[k] = editDistance(string(id), string(k))
-	}
-	slices.SortStableFunc(near, func(a, b lab.CampaignID) int { return distance[a] - distance[b] })
+	slices.SortStableFunc(near, func(a, b lab.CampaignID) int {
+		return lab.Distance(string(id), string(a)) - lab.Distance(string(id), string(b))
+	})
 	return near[:min(3, len(near))]
-}
-
-// editDistance is Levenshtein's, by bytes.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j]+1, row[j+1]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
 }

@@ -71,40 +71,11 @@ func portObstacle(f lab.Facts, s lab.Setting) obstacle {
 
 // nearestCure names the sysctl whose name is the most like the one asked for.
 func nearestCure(name string, known map[string]string) string {
-	best, least := "", len(name)/3+1
-	for _, candidate := range slices.Sorted(maps.Keys(known)) {
-		if d := distance(name, candidate, least); d < least {
-			best, least = candidate, d
-		}
-	}
-	if best == "" {
+	near, ok := lab.Nearest(name, slices.Sorted(maps.Keys(known)))
+	if !ok {
 		return "load the kernel module that has it, or leave it out"
 	}
-	return fmt.Sprintf("did you mean %s?", best)
-}
-
-// distance is the Levenshtein distance in bytes, or any number of at least limit.
-func distance(a, b string, limit int) int {
-	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
-		return limit
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
+	return fmt.Sprintf("did you mean %s?", near)
 }
 
 // nofileObstacle: beyond the hard limit only CAP_SYS_RESOURCE helps, beyond fs.nr_open nothing does.

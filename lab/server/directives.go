@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"ngxlab/lab"
 	"ngxlab/lab/server/nginxconf"
 )
 
@@ -80,19 +81,21 @@ func locate(dotted string) place {
 	return p
 }
 
-// misspelt refuses a name that is nearly a known one; any other is left to nginx -t, which knows the modules.
+// misspelt refuses a name that is all but a known one; any other is left to nginx -t, which knows the modules.
 func misspelt(context, name string) error {
-	list := known(context)
-	if near, distance := nearest(name, list); distance <= 2 {
-		return fmt.Errorf("unknown directive %q; the nearest known is %q", context+"."+name, context+"."+near)
+	near, ok := lab.Nearest(name, known(context))
+	if !ok || lab.Distance(name, near) > 2 {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("unknown directive %q; the nearest known is %q", context+"."+name, context+"."+near)
 }
 
-// unknown is an error with the nearest known name.
+// unknown is an error with the nearest known name, if one is near.
 func unknown(what, name string, list []string) error {
-	near, _ := nearest(name, list)
-	return fmt.Errorf("unknown %s %q; the nearest known is %q", what, name, near)
+	if near, ok := lab.Nearest(name, list); ok {
+		return fmt.Errorf("unknown %s %q; the nearest known is %q", what, name, near)
+	}
+	return fmt.Errorf("unknown %s %q", what, name)
 }
 
 // allowedIn returns the contexts in which nginx allows a directive, outermost first; none when it is unknown.
@@ -123,35 +126,4 @@ func prefixed(prefix string, names []string) []string {
 		list = append(list, prefix+n)
 	}
 	return list
-}
-
-// nearest returns the name of the list with the fewest single-letter edits (Levenshtein distance), the first of equals.
-func nearest(name string, list []string) (near string, distance int) {
-	distance = 1 << 30
-	for _, candidate := range list {
-		if d := edits(name, candidate); d < distance {
-			near, distance = candidate, d
-		}
-	}
-	return near, distance
-}
-
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -36,6 +36,9 @@ func (c *campaign) capacity(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
+	if err := c.clock(ctx); err != nil {
+		return err
+	}
 	if state, ok := c.plan.State(p.State); ok {
 		if err := c.move(ctx, state); err != nil {
 			return err

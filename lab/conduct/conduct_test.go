@@ -274,3 +274,29 @@ func TestClampedBestEffortChangeIsTheStartOfTheNextTransition(t *testing.T) {
 	}
 	host.mustBeAsBefore()
 }
+
+func TestCapacityAloneIsHeldOnTheHostsClock(t *testing.T) {
+	host, store, p := newFakeHost(t), &fakeStore{}, withCapacity(smallPlan(1))
+	p.Cells, p.Rounds = nil, nil
+	out, err := run(t.Context(), host, store, p)
+	if err != nil || out.Status != lab.StatusDone || out.Reason != "" {
+		t.Errorf("outcome %+v, error %v", out, err)
+	}
+	if len(store.levels) != 4 || !slices.Contains(host.calls, "clock") {
+		t.Errorf("%d levels, calls %v", len(store.levels), host.calls)
+	}
+}
+
+func TestMissedDeadlineIsAFailureAndNotAnInterruption(t *testing.T) {
+	host := newFakeHost(t)
+	host.before = func(_ int, call string) error {
+		if call == "fire" {
+			return context.DeadlineExceeded
+		}
+		return nil
+	}
+	out, err := run(t.Context(), host, &fakeStore{}, smallPlan(1))
+	if out.Status != lab.StatusFailed || err == nil {
+		t.Errorf("status %s, error %v", out.Status, err)
+	}
+}

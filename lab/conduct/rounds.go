@@ -27,6 +27,9 @@ type turn struct {
 // rounds measures round after round until the verdicts are narrow enough or a bound is reached. Blocked, it measures
 // all rounds of one state before the next state; then there is nothing to stop early for.
 func (c *campaign) rounds(ctx context.Context) (lab.Reason, error) {
+	if len(c.plan.Cells) == 0 {
+		return "", nil // capacity alone
+	}
 	if c.plan.Experiment.Order == lab.Blocked {
 		return lab.ReasonMax, c.blocks(ctx)
 	}

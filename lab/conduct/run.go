@@ -42,7 +42,7 @@ func Run(ctx context.Context, id lab.CampaignID, p lab.Plan, hosts map[lab.HostN
 	}
 	reason, err := c.work(ctx)
 	unrestored, restoreErr := c.restore(ctx)
-	out := c.outcome(reason, err)
+	out := c.outcome(ctx, reason, err)
 	out.Unrestored = unrestored
 	return out, errors.Join(err, restoreErr, c.end(ctx, out, err))
 }
@@ -106,7 +106,7 @@ func (c *campaign) left() lab.Duration {
 }
 
 // outcome sums up the campaign.
-func (c *campaign) outcome(reason lab.Reason, err error) lab.Outcome {
+func (c *campaign) outcome(ctx context.Context, reason lab.Reason, err error) lab.Outcome {
 	out := lab.Outcome{Campaign: c.id, Status: lab.StatusDone, Reason: reason, Runs: len(c.runs)}
 	for _, r := range c.runs {
 		out.Rounds = max(out.Rounds, r.Round)
@@ -115,7 +115,7 @@ func (c *campaign) outcome(reason lab.Reason, err error) lab.Outcome {
 		}
 	}
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case err != nil && ctx.Err() != nil:
 		out.Status = lab.StatusInterrupted
 	case err != nil:
 		out.Status = lab.StatusFailed

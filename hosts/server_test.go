@@ -41,18 +41,6 @@ func site(t *testing.T, dir string) lab.Serving {
 	return s
 }
 
-// stateDir is a directory that the workers of an nginx run by root can enter.
-func stateDir(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
-		if err := os.Chmod(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
 func answers(s lab.Serving) bool {
 	answer, err := (&http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}).
 		Get(fmt.Sprintf("http://127.0.0.1:%d%s", s.Port, s.URLs[0]))
@@ -64,7 +52,7 @@ func answers(s lab.Serving) bool {
 }
 
 func TestServerRunsUntilItsContextEndsAndTheNextWaitsForThat(t *testing.T) {
-	dir := stateDir(t)
+	dir := testlab.StateDir(t)
 	h := claimed(t, local(t, dir))
 	s := site(t, dir)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -104,7 +92,7 @@ func TestServerRunsUntilItsContextEndsAndTheNextWaitsForThat(t *testing.T) {
 }
 
 func TestServerThatCannotStartSaysWhy(t *testing.T) {
-	dir := stateDir(t)
+	dir := testlab.StateDir(t)
 	h := claimed(t, local(t, dir))
 	s := site(t, dir)
 	s.Config = "nonsense;"
@@ -116,7 +104,7 @@ func TestServerThatCannotStartSaysWhy(t *testing.T) {
 }
 
 func TestNginxThatSurvivedGuardAndWorkerIsEndedAtTheNextContact(t *testing.T) {
-	dir := stateDir(t)
+	dir := testlab.StateDir(t)
 	h := claimed(t, local(t, dir))
 	s := site(t, dir)
 	running, err := h.Serve(t.Context(), s)

@@ -22,11 +22,7 @@ import (
 func serverRunner(t *testing.T) *Runner {
 	t.Helper()
 	r := runner(t)
-	for dir := r.Dir; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	r.Dir = testlab.StateDir(t)
 	return r
 }
 

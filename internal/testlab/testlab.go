@@ -54,6 +54,18 @@ func Require(t testing.TB, commands ...string) {
 	}
 }
 
+// StateDir returns a fresh state directory that the workers of an nginx run by root, who are not root, can enter.
+func StateDir(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o755); err != nil { //nolint:gosec // the mode is the point
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 // The ports that FreePort gives lie below ip_local_port_range: those above may be held by sockets in TIME_WAIT that a
 // load test left.
 const lowestPort, ports = 10240, 20000

@@ -49,7 +49,7 @@ type Verdict struct {
 	Family     string     `json:"family"`         // "steps", "where", "claims", "control"
 	Step       string     `json:"step,omitempty"` // whose effect it shows; "" = several steps together
 	Word       Word       `json:"word"`
-	Text       string     `json:"text"` // the full sentence part: "helps: +38 % (+36 … +41 %)"
+	Text       string     `json:"text"` // the full sentence part: "helps: +38% (+36% … +41%)"
 	MoreRounds int        `json:"more_rounds,omitempty"`
 	Claim      string     `json:"claim,omitempty"` // name
 	Published  float64    `json:"published,omitempty"`

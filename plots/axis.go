@@ -1,10 +1,9 @@
 package plots
 
 import (
-	"fmt"
 	"math"
-	"strconv"
-	"strings"
+
+	"ngxlab/lab"
 )
 
 // Unit is what an axis counts; it decides the scale and the words of its ticks.
@@ -125,11 +124,11 @@ func logAxis(u Unit, low, high float64, n int) axis {
 // logLabel names a tick of a logarithmic axis: a time in its own unit, because the axis spans several.
 func (u Unit) logLabel(v, divisor float64) string {
 	if u != Seconds {
-		return number(v, decimals(v))
+		return lab.Number(v, decimals(v))
 	}
 	own, name := u.scaled(v * divisor * (1 + 1e-9))
 	v *= divisor / own
-	return number(v, decimals(v)) + " " + name
+	return lab.Number(v, decimals(v)) + " " + name
 }
 
 func (u Unit) logTicks(low, high, divisor float64, mantissas []float64) []tick {
@@ -179,7 +178,7 @@ func labelled(values []float64, divisor float64) []tick {
 	}
 	ticks := make([]tick, len(values))
 	for i, v := range values {
-		ticks[i] = tick{value: v * divisor, label: number(v, places)}
+		ticks[i] = tick{value: v * divisor, label: lab.Number(v, places)}
 		if v == 0 {
 			ticks[i].label = "0"
 		}
@@ -193,47 +192,4 @@ func decimals(v float64) int {
 		return 0
 	}
 	return max(0, -int(math.Floor(math.Log10(math.Abs(v))+1e-9)))
-}
-
-// number prints v with the given decimals, thousands separated by commas, and a true minus sign.
-func number(v float64, places int) string {
-	text := strconv.FormatFloat(math.Abs(v), 'f', places, 64)
-	whole, fraction, _ := strings.Cut(text, ".")
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	if fraction != "" {
-		whole += "." + fraction
-	}
-	if v < 0 && strings.Trim(text, "0.") != "" {
-		return "−" + whole
-	}
-	return whole
-}
-
-// percentChange prints a ratio as a change with the given decimals: 1.384 is "+38.4%"; from three times on "×3.11".
-func percentChange(ratio float64, places int) string {
-	if ratio >= 3 || ratio <= 1.0/3 {
-		return fmt.Sprintf("×%.3g", ratio)
-	}
-	change := (ratio - 1) * 100
-	text := number(math.Abs(change), places)
-	switch {
-	case strings.Trim(text, "0.") == "":
-		return "0%"
-	case change < 0:
-		return "−" + text + "%"
-	}
-	return "+" + text + "%"
-}
-
-// changePlaces is how many decimals of a percentage an interval of ratios supports.
-func changePlaces(low, high float64) int {
-	switch half := (high - low) * 100 / 2; {
-	case half >= 1:
-		return 0
-	case half >= 0.1 || math.IsNaN(half):
-		return 1
-	}
-	return 2
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	"ngxlab/lab"
 )
 
 // Load is a load point as a place on the horizontal axis.
@@ -258,7 +260,7 @@ func (p *panel) measuredTicks(u *ruler, loads []Load) {
 	var ticks []tick
 	free := math.Inf(-1)
 	for _, i := range p.loads {
-		t := tick{value: float64(loads[i].Connections), label: number(float64(loads[i].Connections), 0)}
+		t := tick{value: float64(loads[i].Connections), label: lab.Number(float64(loads[i].Connections), 0)}
 		half := u.textWidth(t.label, sizeSmall)/2 + 4
 		if p.x.at(t.value)-half < free {
 			return

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"ngxlab/lab"
 )
 
 // sortBy sorts xs by a key, keeping the order of equals.
@@ -67,7 +69,7 @@ func (c *canvas) panelTicks(p panel, loads []Load) {
 	}
 	for k, i := range p.loads {
 		x := p.place(k, 0, 1, 0)
-		c.text(number(float64(loads[i].Connections), 0), point{x, baseline}, textStyle{size: sizeSmall, anchor: middle})
+		c.text(lab.Number(float64(loads[i].Connections), 0), point{x, baseline}, textStyle{size: sizeSmall, anchor: middle})
 		if k > 0 {
 			edge := p.box.left + p.box.width()*float64(k)/float64(len(p.loads))
 			c.line(stroke{colour: grid, width: 1}, point{edge, p.box.top}, point{edge, p.box.bottom})

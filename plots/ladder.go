@@ -6,6 +6,8 @@ import (
 	"math"
 
 	"github.com/wcharczuk/go-chart/v2/drawing"
+
+	"ngxlab/lab"
 )
 
 // Tone is what an effect means, for its colour and marker.
@@ -151,16 +153,16 @@ func (e Effect) numbers() string {
 		return ""
 	}
 	low, high, ok := e.interval()
-	places := changePlaces(low, high)
+	value, least := lab.PercentChange(e.Value, low, high), lab.PercentChange(low, low, high)
 	switch {
 	case e.Mark == LowerBound && ok:
-		return percentChange(low, places) // the word says "at least"
+		return least // the word says "at least"
 	case e.Mark == LowerBound:
-		return percentChange(e.Value, places)
+		return value
 	case !ok:
-		return percentChange(e.Value, places) + ", no interval"
+		return value + ", no interval"
 	}
-	return fmt.Sprintf("%s (%s … %s)", percentChange(e.Value, places), percentChange(low, places), percentChange(high, places))
+	return fmt.Sprintf("%s (%s … %s)", value, least, lab.PercentChange(high, low, high))
 }
 
 // look returns colour, marker and fill of a tone; the markers differ for black and white.

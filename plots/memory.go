@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	"ngxlab/lab"
 )
 
 // MemoryPart is one part of the memory over the connections: the measured points of every ramp, and the fit.
@@ -92,7 +94,7 @@ func (m Memory) legend() legend {
 func (p MemoryPart) label() string {
 	text := p.Name
 	if !p.SlopeUnknown {
-		text += fmt.Sprintf(": %s bytes per connection", number(math.Round(p.SlopeBytes), 0))
+		text += fmt.Sprintf(": %s bytes per connection", lab.Number(math.Round(p.SlopeBytes), 0))
 	}
 	if p.DividedByTwo {
 		text += " (kernel ÷ 2)"

@@ -131,12 +131,12 @@ func fitTable(r lab.CapacityResult, kind lab.HoldKind) *tableBuilder {
 // wholeBytes prints bytes per connection: whole bytes, or one decimal below ten.
 func wholeBytes(v float64) string {
 	if math.Abs(v) >= 9.95 {
-		return grouped(v, 0)
+		return lab.Number(v, 0)
 	}
 	if math.Abs(v) < 0.05 {
 		return "0"
 	}
-	return trimZeros(grouped(v, 1))
+	return trimZeros(lab.Number(v, 1))
 }
 
 func fitInterval(f lab.CapacityFit) string {
@@ -232,11 +232,11 @@ func (s *study) projectionTable(r lab.CapacityResult, kind lab.HoldKind) *tableB
 }
 
 // about prints a projected number with three digits: the fit knows no more.
-func about(n int64) string { return significant(float64(n), 3) }
+func about(n int64) string { return lab.Significant(float64(n), 3) }
 
 func aboutIf(n int64, known bool) string {
 	if !known {
-		return unknown
+		return lab.Unknown
 	}
 	return about(n)
 }
@@ -250,7 +250,7 @@ func projectionInterval(p lab.CapacityProjection) string {
 
 func limitText(p lab.CapacityProjection) string {
 	if p.FirstLimit == "" {
-		return unknown
+		return lab.Unknown
 	}
 	if p.AtFirstLimit == p.Connections { // the projection itself
 		return p.FirstLimit + ", at " + about(p.AtFirstLimit)
@@ -262,7 +262,7 @@ func projectionRemarks(p lab.CapacityProjection) string {
 	if p.Extrapolation {
 		return "extrapolation: beyond 4 × the tested range"
 	}
-	return unknown
+	return lab.Unknown
 }
 
 func (s *study) limitTable() *tableBuilder {
@@ -298,10 +298,10 @@ func ruleBytes(v float64) string {
 		name string
 	}{{1e9, "GB"}, {1e6, "MB"}, {1e3, "KB"}} {
 		if v >= unit.size {
-			return trimZeros(significant(v/unit.size, 3)) + " " + unit.name
+			return trimZeros(lab.Significant(v/unit.size, 3)) + " " + unit.name
 		}
 	}
-	return trimZeros(significant(v, 3)) + " bytes"
+	return trimZeros(lab.Significant(v, 3)) + " bytes"
 }
 
 func besideRule(r lab.CapacityRule) string {

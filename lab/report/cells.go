@@ -177,10 +177,10 @@ func (s summary) plotted() plots.Figure {
 // text prints the figure with its interval and its mark; an invalid one is struck.
 func (s summary) text(q quantity) templates.Text {
 	if s.n == 0 {
-		return styled(unknown, templates.Quiet)
+		return styled(lab.Unknown, templates.Quiet)
 	}
 	size, unit := q.unit(s.value)
-	print := func(v float64) string { return significant(v/size, q.digits) }
+	print := func(v float64) string { return lab.Significant(v/size, q.digits) }
 	if s.value == 0 {
 		unit = ""
 	}

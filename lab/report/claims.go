@@ -24,7 +24,7 @@ func (s *study) claims() (templates.Section, error) {
 	for _, c := range e.Claims {
 		v, known := s.claimVerdict(c)
 		if !known {
-			t.row(styled(c.Name, templates.Strong), plain(statement(c)), plain(unknown), styled("not judged", templates.Quiet), plain(unknown))
+			t.row(styled(c.Name, templates.Strong), plain(statement(c)), plain(lab.Unknown), styled("not judged", templates.Quiet), plain(lab.Unknown))
 			continue
 		}
 		t.row(styled(c.Name, templates.Strong), plain(statement(c)), plain(timesText(v.Comparison)),
@@ -65,12 +65,12 @@ func statement(c lab.Claim) string {
 	return text + ": " + strings.Join(bounds, ", ")
 }
 
-func times(ratio float64) string { return "× " + significant(ratio, 3) }
+func times(ratio float64) string { return "× " + lab.Significant(ratio, 3) }
 
 // timesText is a comparison as a multiple, as claims are stated.
 func timesText(c lab.Comparison) string {
 	if c.Pairs == 0 {
-		return unknown
+		return lab.Unknown
 	}
 	text := times(c.Ratio)
 	if c.LowerBound {
@@ -100,11 +100,11 @@ func (s *study) publishedConditions() *tableBuilder {
 // condition is what the first target's facts say to a published condition's name.
 func (s *study) condition(name string) string {
 	if len(s.targets) == 0 {
-		return unknown
+		return lab.Unknown
 	}
 	f, known := s.Plan.Facts[s.targets[0]]
 	if !known {
-		return unknown
+		return lab.Unknown
 	}
 	switch name {
 	case "cpu":
@@ -118,5 +118,5 @@ func (s *study) condition(name string) string {
 	case "distribution", "os":
 		return orUnknown(f.Distribution)
 	}
-	return unknown
+	return lab.Unknown
 }

@@ -84,7 +84,7 @@ var hostProperties = []struct {
 
 func number(n int) string {
 	if n == 0 {
-		return unknown
+		return lab.Unknown
 	}
 	return count(int64(n))
 }
@@ -201,7 +201,7 @@ func (s *study) knobTable() templates.Block {
 	}
 	for _, state := range s.Plan.States {
 		if server, known := s.serverOf(state.Name); known && !state.Control {
-			t.row(plain(state.Name), plain(unknown), plain("in force at the server"), plain(unknown), plain(unknown), plain(serverWords(server)))
+			t.row(plain(state.Name), plain(lab.Unknown), plain("in force at the server"), plain(lab.Unknown), plain(lab.Unknown), plain(serverWords(server)))
 		}
 	}
 	return t.block()
@@ -234,7 +234,7 @@ func (s *study) before(state string, host lab.HostName, knob lab.KnobID) templat
 			return plain(setting.Value)
 		}
 	}
-	return plain(unknown)
+	return plain(lab.Unknown)
 }
 
 func valueText(v lab.Value) templates.Text {
@@ -249,7 +249,7 @@ func valueText(v lab.Value) templates.Text {
 func (s *study) readBack(state string, host lab.HostName, setting lab.Setting) templates.Text {
 	server, known := s.serverOf(state)
 	if !known {
-		return plain(unknown)
+		return plain(lab.Unknown)
 	}
 	for _, a := range server.ReadBack {
 		if a.Change.Knob == setting.Knob {

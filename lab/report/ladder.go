@@ -53,11 +53,11 @@ func ladderWords(k lab.LadderKind) string {
 func (s *study) ladderTable(rungs []rung) templates.Block {
 	t := newTable("state", "over", "why", "what changed", "goodput", "server CPU per request", "limited by")
 	base := s.Plan.Baseline()
-	t.row(styled(base.Name, templates.Strong), plain(unknown), plain(s.why(base)), s.changed(base), plain("the baseline"), plain("the baseline"), s.limits(rungs, base.Name))
+	t.row(styled(base.Name, templates.Strong), plain(lab.Unknown), plain(s.why(base)), s.changed(base), plain("the baseline"), plain("the baseline"), s.limits(rungs, base.Name))
 	for _, r := range rungs {
 		why, changed := s.why(r.state), s.changed(r.state)
 		if r.together {
-			why, changed = "the sum of the steps", plain(unknown)
+			why, changed = "the sum of the steps", plain(lab.Unknown)
 		}
 		if r.control {
 			why, changed = "the baseline once more: the intervals should include no difference", plain("nothing")
@@ -93,7 +93,7 @@ func (s *study) why(state lab.State) string {
 			return orUnknown(step.Why)
 		}
 	}
-	return unknown
+	return lab.Unknown
 }
 
 // changed lists the settings that the state's own step brings; those of the baseline for the baseline.
@@ -115,7 +115,7 @@ func (s *study) changed(state lab.State) templates.Text {
 		}
 	}
 	if len(names) == 0 {
-		return plain(unknown)
+		return plain(lab.Unknown)
 	}
 	return codes(union(names))
 }

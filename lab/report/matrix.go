@@ -123,7 +123,7 @@ func (s *study) matrixRow(state lab.State, c cell) []templates.Text {
 // roundsText is how many rounds stand behind a row, and how many were lost.
 func roundsText(c cell) string {
 	if len(c.valid)+len(c.invalid) == 0 {
-		return unknown
+		return lab.Unknown
 	}
 	text := fmt.Sprint(len(c.valid))
 	if len(c.invalid) > 0 {

@@ -10,12 +10,9 @@ import (
 
 func TestNumbersAreShortAndHaveUnits(t *testing.T) {
 	for _, c := range [][2]string{
-		{significant(54213.7, 4), "54,210"}, {significant(0.00123456, 3), "0.00123"}, {significant(999.96, 4), "1,000"}, {significant(0, 3), "0"},
-		{significant(-1234567, 3), "−1,230,000"}, {significant(math.NaN(), 3), unknown}, {significant(9.996, 3), "10.0"},
 		{duration.print(0.0000325), "32.5 µs"}, {duration.print(0.00123), "1.23 ms"}, {duration.print(2), "2.00 s"}, {duration.print(3e-9), "3.00 ns"}, {duration.print(0.99996e-3), "1.00 ms"},
 		{rate(1.5), "1.500"}, {bytesIn(8 << 30), "8 GiB"}, {bytesIn(1536), "1.5 KiB"}, {bytesIn(512), "512 bytes"}, {bytesIn(3 << 40), "3 TiB"},
 		{perCent(0.05), "5%"}, {perCent(0), "0"}, {perCent(0.0123), "1.23%"},
-		{change(1.384, 0), "+38%"}, {change(0.72, 1), "−28.0%"}, {change(1.0001, 1), "0%"}, {change(3.114, 0), "× 3.11"}, {change(0.2, 0), "× 0.200"}, {change(0, 0), unknown},
 		{wholeBytes(4379.4), "4,379"}, {wholeBytes(0.31), "0.3"}, {wholeBytes(-6e-17), "0"}, {wholeBytes(2), "2"},
 		{ruleBytes(9.03e8), "903 MB"}, {ruleBytes(250), "250 bytes"}, {ruleBytes(16e9), "16 GB"},
 		{plural(1, "run"), "1 run"}, {plural(12000, "run"), "12,000 runs"},

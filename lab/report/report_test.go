@@ -211,7 +211,7 @@ func TestEveryFigureOfTheMatrixCarriesItsMark(t *testing.T) {
 
 func TestUnknownIsNeverPrintedAsZero(t *testing.T) {
 	r := fakeResults(t)
-	if row := rowOf(t, markdown(t, r), "ab 100 close", "baseline"); row[5] != unknown {
+	if row := rowOf(t, markdown(t, r), "ab 100 close", "baseline"); row[5] != lab.Unknown {
 		t.Errorf("the p99 that ab did not give: %q", row[5])
 	}
 	for i := range r.Runs {
@@ -221,14 +221,14 @@ func TestUnknownIsNeverPrintedAsZero(t *testing.T) {
 	text := markdown(t, r)
 	row := rowOf(t, text, "wrk 10 keep-alive", "baseline")
 	for i, cell := range row[1:6] {
-		if cell != unknown {
+		if cell != lab.Unknown {
 			t.Errorf("column %d of a run without figures: %q", i+1, cell)
 		}
 	}
-	if row[7] != unknown || row[8] != unknown {
+	if row[7] != lab.Unknown || row[8] != lab.Unknown {
 		t.Errorf("grade and limit: %q", row)
 	}
-	if host := rowOf(t, text, "Hosts", "memory"); host[1] != unknown {
+	if host := rowOf(t, text, "Hosts", "memory"); host[1] != lab.Unknown {
 		t.Errorf("memory of an unknown host: %q", host)
 	}
 }
@@ -239,7 +239,7 @@ func TestP99OfTooFewRequestsIsNotShown(t *testing.T) {
 		r.Runs[i].Figures[lab.Requests] = 9999
 	}
 	row := rowOf(t, markdown(t, r), "wrk 10 keep-alive", "baseline")
-	if row[5] != unknown || row[4] == unknown {
+	if row[5] != lab.Unknown || row[4] == lab.Unknown {
 		t.Errorf("p50 and p99 of 9,999 requests: %q", row)
 	}
 }

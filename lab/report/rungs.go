@@ -130,11 +130,11 @@ func ratioText(c lab.Comparison) string {
 		return ""
 	}
 	low, high := interval(c)
-	places := changePlaces(low, high)
+	ratio := lab.PercentChange(c.Ratio, low, high)
 	if math.IsNaN(low) {
-		return ": " + change(c.Ratio, places) + ", no interval"
+		return ": " + ratio + ", no interval"
 	}
-	return fmt.Sprintf(": %s (%s … %s)", change(c.Ratio, places), change(low, places), change(high, places))
+	return fmt.Sprintf(": %s (%s … %s)", ratio, lab.PercentChange(low, low, high), lab.PercentChange(high, low, high))
 }
 
 // interval returns the ends of a comparison's interval, NaN when there is none: fewer than two pairs have none.

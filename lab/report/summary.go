@@ -141,7 +141,7 @@ func (s *study) mention(r rung, v lab.Verdict) string {
 	}
 	text := strings.TrimPrefix(ratioText(c), ": ")
 	if v.Word == lab.AtLeast {
-		text = change(c.Low, changePlaces(c.Low, c.High))
+		text = lab.PercentChange(c.Low, c.Low, c.High)
 	}
 	if c.Mixed {
 		return quoted(r.name) + " (" + v.Text + ")"

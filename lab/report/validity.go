@@ -161,7 +161,7 @@ func (s *study) invalidTable() (t *tableBuilder, more int) {
 			more++
 			continue
 		}
-		figure := styled(unknown, templates.Quiet)
+		figure := styled(lab.Unknown, templates.Quiet)
 		if v, known := r.Figures[lab.Goodput]; known {
 			figure = join(styled(rate(v), templates.Struck), styled(" ✗", templates.Bad))
 		}

@@ -69,7 +69,7 @@ func codes(names []string) templates.Text {
 // orUnknown is s, or the mark of an unknown when it is empty.
 func orUnknown(s string) string {
 	if s == "" {
-		return unknown
+		return lab.Unknown
 	}
 	return s
 }

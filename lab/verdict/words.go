@@ -3,7 +3,6 @@ package verdict
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"ngxlab/lab"
 	"ngxlab/lab/stats"
@@ -108,34 +107,11 @@ func of(m lab.Metric) string {
 	return " " + string(m)
 }
 
-// percent writes a ratio as a signed change: "+38%", "−0.4%". Decimals follow the half-width of the interval.
-func percent(ratio float64, c lab.Comparison) string {
-	return signed(100*(ratio-1), decimals(100*(c.High-c.Low)/2))
-}
+// percent writes a ratio of c as a change.
+func percent(ratio float64, c lab.Comparison) string { return lab.PercentChange(ratio, c.Low, c.High) }
 
 func span(low, high float64, c lab.Comparison) string {
 	return percent(low, c) + " … " + percent(high, c)
-}
-
-func decimals(halfWidth float64) int {
-	switch {
-	case halfWidth >= 1:
-		return 0
-	case halfWidth >= 0.1:
-		return 1
-	}
-	return 2
-}
-
-func signed(v float64, digits int) string {
-	text := fmt.Sprintf("%.*f", digits, math.Abs(v))
-	switch {
-	case strings.Trim(text, "0.") == "":
-		return text + "%"
-	case v < 0:
-		return "−" + text + "%"
-	}
-	return "+" + text + "%"
 }
 
 // share writes a ratio such as 0.02 as "2%".

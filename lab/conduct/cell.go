@@ -33,7 +33,7 @@ func (c *campaign) cell(ctx context.Context, round int, id lab.CellID, f fresh) 
 	if err != nil {
 		return run, err
 	}
-	if err := c.warm(ctx, driving, f.first); err != nil {
+	if err := c.warm(ctx, id, driving, f.first); err != nil {
 		return run, err
 	}
 	seen, err := c.shoot(ctx, id.Target, f.serving, point, driving)
@@ -69,13 +69,16 @@ func (c *campaign) driving(id lab.CellID) (lab.Driving, bool) {
 }
 
 // warm runs the same shape of load just before; its results are not used, its time is not overhead.
-func (c *campaign) warm(ctx context.Context, d lab.Driving, first bool) error {
+func (c *campaign) warm(ctx context.Context, id lab.CellID, d lab.Driving, first bool) error {
 	commands := d.Warmup
 	if first {
 		commands = d.First
 	}
 	if len(commands) == 0 {
 		return nil
+	}
+	if err := c.say(ctx, lab.Event{Kind: lab.EventWarmup, Host: id.Target, Cell: &id, Text: id.State + ", " + id.Load}); err != nil {
+		return err
 	}
 	armed, err := c.arm(ctx, commands)
 	if err != nil {

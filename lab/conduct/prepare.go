@@ -63,7 +63,7 @@ func (c *campaign) buildOn(ctx context.Context, recipe lab.Recipe, target lab.Ho
 	err = errors.Join(err, lines.Close())
 	wait()
 	if err != nil {
-		return err
+		return refused(ctx, err, buildRefusal(recipe, target))
 	}
 	c.builds[recipe.Name][target] = build
 	if err := c.rec.Commit(ctx, c.id, lab.Record{Build: &build}); err != nil {
@@ -95,7 +95,7 @@ func (c *campaign) logLines(host lab.HostName) (io.WriteCloser, func()) {
 // that the server refuses, a directive that is not in force or a port in use is found here.
 func (c *campaign) rehearse(ctx context.Context) error {
 	for _, serving := range c.plan.Servings {
-		if err := c.rehearseOne(ctx, serving); err != nil {
+		if err := c.rehearseOne(ctx, serving, c.stateRefusal); err != nil {
 			return err
 		}
 	}
@@ -103,26 +103,45 @@ func (c *campaign) rehearse(ctx context.Context) error {
 		return nil
 	}
 	for _, kind := range c.plan.Capacity.Kinds {
-		if err := c.rehearseOne(ctx, c.plan.Capacity.Servings[kind]); err != nil {
+		if err := c.rehearseOne(ctx, c.plan.Capacity.Servings[kind], c.capacityRefusal); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *campaign) rehearseOne(ctx context.Context, s lab.Serving) error {
-	ctx, stop := context.WithCancel(ctx)
+// rehearseOne starts one server and lets it go; what the host refuses is placed in the experiment file.
+func (c *campaign) rehearseOne(ctx context.Context, s lab.Serving, place func(lab.Serving, error) lab.Refusal) error {
+	serverCtx, stop := context.WithCancel(ctx)
 	defer stop()
-	_, err := c.serve(ctx, s)
-	return err
+	server, err := c.start(serverCtx, s)
+	if err != nil {
+		return refused(ctx, err, place(s, err))
+	}
+	return c.ready(ctx, s, server)
 }
 
-// serve starts the server of a serving with the build made for it.
+// serve starts the server of a serving and says that it is ready.
 func (c *campaign) serve(ctx context.Context, s lab.Serving) (lab.Server, error) {
+	server, err := c.start(ctx, s)
+	if err != nil {
+		return server, err
+	}
+	return server, c.ready(ctx, s, server)
+}
+
+// start starts the server of a serving with the build made for it.
+func (c *campaign) start(ctx context.Context, s lab.Serving) (lab.Server, error) {
 	s.Build, s.Campaign = c.builds[s.Recipe][s.Target], c.id
 	server, err := c.hosts[s.Target].Serve(ctx, s)
 	if err != nil {
 		return server, fmt.Errorf("serve state %q on %s: %w", s.State, s.Target, err)
 	}
 	return server, nil
+}
+
+// ready says that a server is started and probed.
+func (c *campaign) ready(ctx context.Context, s lab.Serving, server lab.Server) error {
+	text := fmt.Sprintf("%s, ready in %.3f s", s.State, server.StartedS)
+	return c.say(ctx, lab.Event{Kind: lab.EventServer, Host: s.Target, Text: text})
 }

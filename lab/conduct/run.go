@@ -67,11 +67,14 @@ func begin(ctx context.Context, c *campaign) (*campaign, error) {
 	c.clocks = map[lab.HostName]lab.Clock{}
 	c.inForce = c.plan.Original
 	c.planned = c.plan.Experiment.Repeat.Min * len(c.plan.Cells)
-	return c, c.say(ctx, lab.Event{Kind: lab.EventBegin, Text: c.plan.Experiment.Title})
+	return c, nil
 }
 
 // work is the campaign from the first package to the last held connection.
 func (c *campaign) work(ctx context.Context) (lab.Reason, error) {
+	if err := c.say(ctx, lab.Event{Kind: lab.EventBegin, Text: c.plan.Experiment.Title}); err != nil {
+		return "", err
+	}
 	for _, phase := range []func(context.Context) error{c.install, c.build, c.rehearse} {
 		if err := phase(ctx); err != nil {
 			return "", err

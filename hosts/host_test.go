@@ -269,12 +269,12 @@ func TestCancelledFireKillsOnTheHost(t *testing.T) {
 		_, err := h.Fire(ctx, armed, 0)
 		fired <- err
 	}()
-	pid := pidIn(t, file)
+	pid := testlab.PIDIn(t, file)
 	cancel()
 	if err := <-fired; !errors.Is(err, context.Canceled) || !strings.HasPrefix(err.Error(), "web: fire: ") {
 		t.Errorf("error %v", err)
 	}
-	eventually(t, "the process is gone", func() bool { return !alive(pid) })
+	testlab.Eventually(t, "the process is gone", func() bool { return !testlab.Alive(pid) })
 }
 
 func TestSecondSessionIsToldWhoHasTheHost(t *testing.T) {
@@ -341,19 +341,7 @@ func TestSessionLeavesNoGoroutine(t *testing.T) {
 			t.Logf("%s", stacks[:runtime.Stack(stacks, true)])
 		}
 	}()
-	eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
-}
-
-// eventually waits until ok, and fails after ten seconds.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(10 * time.Second); !ok(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
-	}
+	testlab.Eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 func TestPutIsOfTheLink(t *testing.T) {

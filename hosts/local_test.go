@@ -18,26 +18,6 @@ import (
 	"ngxlab/lab"
 )
 
-// alive reports whether the process exists and is no zombie.
-func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !bytes.Contains(stat, []byte(") Z "))
-}
-
-func pidIn(t *testing.T, path string) int {
-	t.Helper()
-	var pid int
-	eventually(t, "a pid in "+path, func() bool {
-		text, err := os.ReadFile(path)
-		if err != nil || !bytes.HasSuffix(text, []byte("\n")) {
-			return false
-		}
-		pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
-		return err == nil
-	})
-	return pid
-}
-
 // local starts a real agent on this machine; the test ends it.
 func local(t *testing.T, dir string) *Host {
 	t.Helper()
@@ -75,10 +55,10 @@ func busy(t *testing.T, h *Host) (guard, worker int, started []int) {
 	if _, err := h.Arm(t.Context(), []lab.Command{{Argv: []string{"sleep", "1000"}}}); err != nil { // stays waiting
 		t.Fatal(err)
 	}
-	escaped := pidIn(t, dir+"/gone")
+	escaped := testlab.PIDIn(t, dir+"/gone")
 	guard = h.conn.Link.(*localLink).cmd.Process.Pid
 	var all []int
-	eventually(t, "eight processes below the guard", func() bool {
+	testlab.Eventually(t, "eight processes below the guard", func() bool {
 		all, err = process.Descendants(guard)
 		return err == nil && len(all) >= 7
 	})
@@ -89,7 +69,7 @@ func busy(t *testing.T, h *Host) (guard, worker int, started []int) {
 			started = append(started, pid)
 		}
 	}
-	if worker == 0 || !contains(started, escaped) || !contains(started, pidIn(t, dir+"/child")) {
+	if worker == 0 || !contains(started, escaped) || !contains(started, testlab.PIDIn(t, dir+"/child")) {
 		t.Fatalf("worker %d, started %v, escaped %d", worker, started, escaped)
 	}
 	return guard, worker, started
@@ -123,7 +103,7 @@ func gone(t *testing.T, dir string, pids ...int) {
 	t.Helper()
 	began := time.Now()
 	for _, pid := range pids {
-		eventually(t, fmt.Sprintf("process %d is gone", pid), func() bool { return !alive(pid) })
+		testlab.Eventually(t, fmt.Sprintf("process %d is gone", pid), func() bool { return !testlab.Alive(pid) })
 	}
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("gone only after %v", took)
@@ -196,7 +176,7 @@ func TestCloseEndsEverythingBeforeItReturns(t *testing.T) {
 		t.Error(err)
 	}
 	for _, pid := range append(started, guard, worker) {
-		if alive(pid) {
+		if testlab.Alive(pid) {
 			t.Errorf("process %d lives after Close", pid)
 		}
 	}
@@ -209,10 +189,10 @@ func TestWhatSurvivedGuardAndWorkerIsEndedAtTheNextContact(t *testing.T) {
 		t.Fatal(err)
 	}
 	kill(t, worker, guard)
-	eventually(t, "the agent is gone", func() bool { return !alive(guard) && !alive(worker) })
+	testlab.Eventually(t, "the agent is gone", func() bool { return !testlab.Alive(guard) && !testlab.Alive(worker) })
 	survivors := 0
 	for _, pid := range started {
-		if alive(pid) {
+		if testlab.Alive(pid) {
 			survivors++
 		}
 	}
@@ -221,7 +201,7 @@ func TestWhatSurvivedGuardAndWorkerIsEndedAtTheNextContact(t *testing.T) {
 	}
 	gone(t, dir)
 	for _, pid := range started {
-		if alive(pid) {
+		if testlab.Alive(pid) {
 			t.Errorf("process %d survived the next contact", pid)
 		}
 	}

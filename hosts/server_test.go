@@ -80,13 +80,13 @@ func TestServerRunsUntilItsContextEndsAndTheNextWaitsForThat(t *testing.T) {
 	}
 	cancel()
 	second, err := h.Serve(t.Context(), s) // the same ports
-	if err != nil || second.Master == first.Master || alive(first.Master) {
+	if err != nil || second.Master == first.Master || testlab.Alive(first.Master) {
 		t.Errorf("second server %d after %d, %v", second.Master, first.Master, err)
 	}
 	if err := h.Close(); err != nil {
 		t.Error(err)
 	}
-	if alive(second.Master) || answers(s) {
+	if testlab.Alive(second.Master) || answers(s) {
 		t.Error("the server outlives its agent")
 	}
 }
@@ -117,13 +117,13 @@ func TestNginxThatSurvivedGuardAndWorkerIsEndedAtTheNextContact(t *testing.T) {
 		t.Fatal(err)
 	}
 	kill(t, worker, guard)
-	eventually(t, "the agent is gone", func() bool { return !alive(guard) && !alive(worker) })
+	testlab.Eventually(t, "the agent is gone", func() bool { return !testlab.Alive(guard) && !testlab.Alive(worker) })
 	if !answers(s) {
 		t.Fatal("the server did not survive: the test shows nothing")
 	}
 	gone(t, dir)
 	for _, pid := range append(running.Workers, running.Master) {
-		if alive(pid) {
+		if testlab.Alive(pid) {
 			t.Errorf("process %d survived the next contact", pid)
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"ngxlab/internal/testlab"
 	"ngxlab/lab"
 )
 
@@ -35,38 +35,6 @@ func runner(t *testing.T) *Runner {
 		}
 	})
 	return r
-}
-
-// eventually waits until ok, and fails after ten seconds.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(10 * time.Second); !ok(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
-	}
-}
-
-// alive reports whether the process exists and is no zombie.
-func alive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !bytes.Contains(stat, []byte(") Z "))
-}
-
-func pidIn(t *testing.T, path string) int {
-	t.Helper()
-	var pid int
-	eventually(t, "a pid in "+path, func() bool {
-		text, err := os.ReadFile(path)
-		if err != nil || !bytes.HasSuffix(text, []byte("\n")) {
-			return false
-		}
-		pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
-		return err == nil
-	})
-	return pid
 }
 
 func TestRunReportsOutputsExitAndUsage(t *testing.T) {
@@ -181,7 +149,7 @@ func TestDeadlineInterruptsThenKillsTheGroup(t *testing.T) {
 			}
 		})
 	}
-	if pid := pidIn(t, file); alive(pid) {
+	if pid := testlab.PIDIn(t, file); testlab.Alive(pid) {
 		t.Errorf("member %d of the group lives", pid)
 	}
 }
@@ -204,8 +172,8 @@ func TestWhatACommandLeavesInItsGroupIsEnded(t *testing.T) {
 	if _, err := runner(t).Run(t.Context(), sh("sleep 1000 & echo $! >"+file), nil); err != nil {
 		t.Fatal(err)
 	}
-	pid := pidIn(t, file)
-	eventually(t, "the background process is gone", func() bool { return !alive(pid) })
+	pid := testlab.PIDIn(t, file)
+	testlab.Eventually(t, "the background process is gone", func() bool { return !testlab.Alive(pid) })
 }
 
 func TestCancelKillsAtOnce(t *testing.T) {
@@ -217,12 +185,12 @@ func TestCancelKillsAtOnce(t *testing.T) {
 		_, err := r.Run(ctx, sh("trap '' INT TERM; echo $$ >"+file+"; sleep 1000"), nil)
 		ended <- err
 	}()
-	pid := pidIn(t, file)
+	pid := testlab.PIDIn(t, file)
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
-	if alive(pid) {
+	if testlab.Alive(pid) {
 		t.Errorf("process %d lives", pid)
 	}
 }
@@ -328,7 +296,7 @@ func TestCancelledFireEndsTheWaiting(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	for _, pid := range armed.PIDs {
-		if alive(pid) {
+		if testlab.Alive(pid) {
 			t.Errorf("process %d lives", pid)
 		}
 	}

@@ -97,7 +97,7 @@ func TestEverySiteIsServedAndProbed(t *testing.T) {
 			if err := stop(); err != nil {
 				t.Error(err)
 			}
-			if alive(s.Master) || alive(s.Workers[0]) {
+			if testlab.Alive(s.Master) || testlab.Alive(s.Workers[0]) {
 				t.Error("the server outlives its end")
 			}
 			if _, err := os.Stat(s.Prefix); !os.IsNotExist(err) {
@@ -239,7 +239,7 @@ func TestServerThatDiesIsAnErrorWithItsLog(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("its death is not noticed")
 	}
-	eventually(t, "its worker ended", func() bool { return !alive(started.Workers[0]) })
+	testlab.Eventually(t, "its worker ended", func() bool { return !testlab.Alive(started.Workers[0]) })
 	if r.ErrorLog() != "" {
 		t.Error("a server is current")
 	}

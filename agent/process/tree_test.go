@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"ngxlab/internal/testlab"
 )
 
 func TestDescendantsAreFoundThroughSessionsOfTheirOwn(t *testing.T) {
@@ -18,7 +20,7 @@ func TestDescendantsAreFoundThroughSessionsOfTheirOwn(t *testing.T) {
 		_, err := r.Run(t.Context(), sh("setsid sh -c 'echo $$ >"+file+"; exec sleep 1000' & wait"), nil)
 		ended <- err
 	}()
-	pid := pidIn(t, file)
+	pid := testlab.PIDIn(t, file)
 	found, err := Descendants(os.Getpid())
 	if err != nil || !slices.Contains(found, pid) {
 		t.Errorf("%d not in %v, %v", pid, found, err)
@@ -29,7 +31,7 @@ func TestDescendantsAreFoundThroughSessionsOfTheirOwn(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if alive(pid) {
+	if testlab.Alive(pid) {
 		t.Errorf("process %d lives", pid)
 	}
 }
@@ -43,7 +45,7 @@ func TestSurvivorsOfAnEarlierAgentAreEndedAndNoOthers(t *testing.T) {
 		if err := cmd.Run(); err != nil {
 			t.Fatal(err)
 		}
-		pid := pidIn(t, file)
+		pid := testlab.PIDIn(t, file)
 		t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 		return pid
 	}
@@ -52,10 +54,10 @@ func TestSurvivorsOfAnEarlierAgentAreEndedAndNoOthers(t *testing.T) {
 	if err := KillSurvivors(dir); err != nil {
 		t.Fatal(err)
 	}
-	if alive(ours) {
+	if testlab.Alive(ours) {
 		t.Errorf("survivor %d lives", ours)
 	}
-	if !alive(others) {
+	if !testlab.Alive(others) {
 		t.Error("a process of another agent was ended")
 	}
 }

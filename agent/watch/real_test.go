@@ -3,62 +3,31 @@ package watch
 import (
 	"context"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
-	"time"
 
 	"ngxlab/agent/hold"
 	"ngxlab/internal/testlab"
 	"ngxlab/lab"
 )
 
-const config = `daemon off; worker_processes 2; worker_rlimit_nofile 18000; pid %[1]s/pid; error_log %[1]s/error.log;
-events { worker_connections 15000; }
-http { access_log off; keepalive_timeout 3600s; client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy;
-fastcgi_temp_path %[1]s/fastcgi; uwsgi_temp_path %[1]s/uwsgi; scgi_temp_path %[1]s/scgi;
-server { listen 127.0.0.1:%[2]d backlog=300 reuseport; location / { return 200 "hello\n"; } }
-server { listen 127.0.0.1:%[3]d; location = /status { stub_status; } } }
-`
-
-// nginx starts the real server and returns a watcher of it, and its port; the status port is the next one.
-func nginx(t testing.TB) (*Watcher, int) {
+// watched starts the real server and returns it and a watcher of it.
+func watched(t testing.TB, backlog int) (*Watcher, testlab.Server) {
 	t.Helper()
-	binary, port, dir := testlab.Nginx(t).Binary, testlab.FreePort(t), t.TempDir()
-	path := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(path, fmt.Appendf(nil, config, dir, port, port+1), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	// Ended by the clean-up: were the master killed with the context, its workers would stay.
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), binary, "-p", dir, "-e", filepath.Join(dir, "error.log"), "-c", path)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Wait() })
-	t.Cleanup(func() { _ = cmd.Process.Signal(os.Interrupt) })
-	for end := time.Now().Add(10 * time.Second); ; {
-		if _, _, err := ask(t.Context(), port+1); err == nil {
-			break
-		} else if time.Now().After(end) {
-			t.Fatal(err)
-		}
-	}
+	s := testlab.Serve(t, backlog)
 	return &Watcher{
-		Server:   func() (lab.Server, bool) { return lab.Server{Master: cmd.Process.Pid}, true },
-		ErrorLog: func() string { return filepath.Join(dir, "error.log") },
-	}, port
+		Server:   func() (lab.Server, bool) { return lab.Server{Master: s.Master}, true },
+		ErrorLog: func() string { return s.ErrorLog },
+	}, s
 }
 
 func TestRealServerIsSampled(t *testing.T) {
-	w, port := nginx(t)
-	what := lab.Watch{Server: true, StatusPort: port + 1, Ports: []int{port}, Slabs: true}
+	const backlog = 300
+	w, s := watched(t, backlog)
+	what := lab.Watch{Server: true, StatusPort: s.StatusPort, Ports: []int{s.Port}, Slabs: true}
 	first := once(t, w, what)
 	for range 10 {
-		if _, _, err := ask(t.Context(), port); err != nil {
+		if _, _, err := ask(t.Context(), s.Port); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -73,7 +42,7 @@ func TestRealServerIsSampled(t *testing.T) {
 	if accepts := second.Status.Accepts - first.Status.Accepts; accepts != 11 || second.Status.Active != 1 {
 		t.Errorf("%d accepts, want as many as requests with the poll; active %d", accepts, second.Status.Active)
 	}
-	if len(second.Listeners) != 2 || second.Listeners[0].Backlog != 300 {
+	if len(second.Listeners) != 2 || second.Listeners[0].Backlog != backlog {
 		t.Errorf("listeners %+v, want one per worker", second.Listeners)
 	}
 	roles := map[lab.ProcessRole]int{}
@@ -94,15 +63,14 @@ func BenchmarkSample(b *testing.B) {
 	for _, connections := range []int{0, 10000} {
 		for _, slabs := range []bool{false, true} {
 			b.Run(fmt.Sprintf("connections=%d/slabs=%v", connections, slabs), func(b *testing.B) {
-				w, port := nginx(b)
+				w, s := watched(b, 4096)
 				h := &hold.Holder{Self: testlab.Agent(b)}
 				defer h.Close() //nolint:errcheck // the benchmark is over
-				address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-				held, err := h.Hold(context.Background(), lab.Hold{Kind: lab.HoldIdle, Address: address, URL: "/", Connections: connections, Processes: 2})
+				held, err := h.Hold(context.Background(), lab.Hold{Kind: lab.HoldIdle, Address: s.Address, URL: "/", Connections: connections, Processes: 2})
 				if err != nil || held.Open != connections {
 					b.Fatalf("held %+v, error %v", held, err)
 				}
-				what := lab.Watch{Server: true, StatusPort: port + 1, Ports: []int{port}, Slabs: slabs}
+				what := lab.Watch{Server: true, StatusPort: s.StatusPort, Ports: []int{s.Port}, Slabs: slabs}
 				before, _ := w.self()
 				var took []float64
 				for b.Loop() {

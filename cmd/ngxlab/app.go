@@ -74,28 +74,20 @@ func (a *app) note(format string, args ...any) {
 
 // newRoot returns the command tree.
 func newRoot(a *app) *cobra.Command {
-	root := &cobra.Command{
+	root := group(&cobra.Command{
 		Use:           "ngxlab",
 		Short:         "Reproducible tuning studies of web servers",
 		Long:          "ngxlab builds the servers of an experiment file, moves this machine from one tuned state to the next, drives the load,\nwatches both sides, keeps every run in one SQLite file, puts the machine back as it was, and writes the study up.",
+		Example:       "  ngxlab run quickstart\n  ngxlab init study.yaml && ngxlab plan study.yaml && ngxlab run study.yaml",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			return unknownCommand(cmd, args[0])
-		},
-	}
+	})
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &usageError{err: err, hint: fmt.Sprintf("run %q", cmd.CommandPath()+" --help")}
-	})
+	root.SetFlagErrorFunc(wrongFlag)
+	root.SetHelpCommand(newHelp(a))
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.SuggestionsMinimumDistance = 2
 	root.PersistentFlags().StringVar(&a.db, "db", "lab.db", "the database file")
 	root.PersistentFlags().StringVar(&a.stateDir, "state-dir", "", "where the agent on this machine keeps its journal and builds (default: its own choice)")
 	root.PersistentFlags().StringVar(&a.agent, "agent", "", "an agent to use instead of the one in this program")
@@ -112,14 +104,6 @@ func newRoot(a *app) *cobra.Command {
 // hide keeps a flag that is for developers out of the help.
 func hide(cmd *cobra.Command, flag string) {
 	cmd.PersistentFlags().Lookup(flag).Hidden = true
-}
-
-func unknownCommand(root *cobra.Command, name string) error {
-	hint := `run "ngxlab help"`
-	if near := root.SuggestionsFor(name); len(near) > 0 {
-		hint = fmt.Sprintf("did you mean %q?", near[0])
-	}
-	return &usageError{err: fmt.Errorf("there is no command %q", name), hint: hint}
 }
 
 // reading opens the database for reading, hands it to do, and closes it.

@@ -22,9 +22,10 @@ var errNoCapacity = errors.New("it has no capacity part")
 func newCapacity(a *app) *cobra.Command {
 	o := runOptions{}
 	cmd := &cobra.Command{
-		Use:   "capacity FILE|NAME|CAMPAIGN",
-		Short: "Measure the memory per connection of an experiment, or print that of a campaign",
-		Args:  args(cobra.ExactArgs(1)),
+		Use:     "capacity FILE|NAME|CAMPAIGN",
+		Short:   "Measure the memory per connection of an experiment, or print that of a campaign",
+		Example: "  ngxlab capacity study.yaml\n  ngxlab capacity study-20260102-150405 --json",
+		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if isExperiment(given[0]) {
 				return measureCapacity(cmd.Context(), a, given[0], o)

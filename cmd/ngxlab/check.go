@@ -17,10 +17,11 @@ import (
 func newCheck(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "check FILE",
-		Short: "Check an experiment file without touching any host",
-		Args:  args(cobra.ExactArgs(1)),
-		RunE:  func(_ *cobra.Command, given []string) error { return check(a, given[0], asJSON) },
+		Use:     "check FILE",
+		Short:   "Check an experiment file without touching any host",
+		Example: "  ngxlab check study.yaml",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE:    func(_ *cobra.Command, given []string) error { return check(a, given[0], asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print what was decoded, with every default, as JSON")
 	return cmd

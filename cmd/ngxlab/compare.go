@@ -23,9 +23,10 @@ var comparedMetrics = []lab.Metric{lab.Goodput, lab.CPUPerRequest, lab.P50S, lab
 func newCompare(a *app) *cobra.Command {
 	o := compareOptions{}
 	cmd := &cobra.Command{
-		Use:   "compare A B",
-		Short: "Compare two states of a campaign, or two campaigns: A over B",
-		Args:  args(cobra.ExactArgs(2)),
+		Use:     "compare A B",
+		Short:   "Compare two states of a campaign, or two campaigns: A over B",
+		Example: "  ngxlab compare \"log off\" default",
+		Args:    args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return a.reading(cmd.Context(), func(s *store.Store) error { return compare(cmd.Context(), a, s, given[0], given[1], o) })
 		},

@@ -10,18 +10,18 @@ import (
 )
 
 func newHosts(a *app) *cobra.Command {
-	hosts := &cobra.Command{
-		Use:   "hosts",
-		Short: "Look at hosts",
-		Args:  args(cobra.NoArgs),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
+	hosts := group(&cobra.Command{
+		Use:     "hosts",
+		Short:   "Look at hosts",
+		Example: "  ngxlab hosts facts",
+	})
 	var asJSON bool
 	facts := &cobra.Command{
-		Use:   "facts",
-		Short: "Print what is known of this machine",
-		Args:  args(cobra.NoArgs),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return hostFacts(cmd.Context(), a, asJSON) },
+		Use:     "facts",
+		Short:   "Print what is known of this machine",
+		Example: "  ngxlab hosts facts --json | jq .sysctls",
+		Args:    args(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return hostFacts(cmd.Context(), a, asJSON) },
 	}
 	facts.Flags().BoolVar(&asJSON, "json", false, "print all facts, with every sysctl, as JSON")
 	hosts.AddCommand(facts)

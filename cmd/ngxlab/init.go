@@ -16,9 +16,10 @@ import (
 
 func newInit(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:   "init [FILE]",
-		Short: "Write a commented experiment file to start from",
-		Args:  args(cobra.MaximumNArgs(1)),
+		Use:     "init [FILE]",
+		Short:   "Write a commented experiment file to start from",
+		Example: "  ngxlab init study.yaml",
+		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, given []string) error {
 			file := "study.yaml"
 			if len(given) == 1 {

@@ -9,9 +9,10 @@ import (
 func newLibrary(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "library [NAME]",
-		Short: "List the experiments that ship with ngxlab, or print one",
-		Args:  args(cobra.MaximumNArgs(1)),
+		Use:     "library [NAME]",
+		Short:   "List the experiments that ship with ngxlab, or print one",
+		Example: "  ngxlab library\n  ngxlab library quickstart > study.yaml",
+		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, given []string) error {
 			if len(given) == 1 {
 				return printLibraryFile(a, given[0])

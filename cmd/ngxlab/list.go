@@ -12,9 +12,10 @@ import (
 func newList(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the campaigns of the database, newest first",
-		Args:  args(cobra.NoArgs),
+		Use:     "list",
+		Short:   "List the campaigns of the database, newest first",
+		Example: "  ngxlab list --db quickstart.db",
+		Args:    args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.reading(cmd.Context(), func(s *store.Store) error { return list(cmd.Context(), a, s, asJSON) })
 		},

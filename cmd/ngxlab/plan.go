@@ -20,9 +20,10 @@ type planOptions struct {
 func newPlan(a *app) *cobra.Command {
 	o := planOptions{}
 	cmd := &cobra.Command{
-		Use:   "plan FILE",
-		Short: "Say what an experiment would do here, and how long it takes; nothing is changed",
-		Args:  args(cobra.ExactArgs(1)),
+		Use:     "plan FILE",
+		Short:   "Say what an experiment would do here, and how long it takes; nothing is changed",
+		Example: "  ngxlab plan study.yaml\n  ngxlab plan quickstart --json | jq .rounds",
+		Args:    args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			o.file = given[0]
 			return showPlan(cmd.Context(), a, o)

@@ -22,9 +22,10 @@ type reportOptions struct {
 func newReport(a *app) *cobra.Command {
 	o := reportOptions{}
 	cmd := &cobra.Command{
-		Use:   "report [CAMPAIGN]",
-		Short: "Write the report of a campaign (default: the latest)",
-		Args:  args(cobra.MaximumNArgs(1)),
+		Use:     "report [CAMPAIGN]",
+		Short:   "Write the report of a campaign (default: the latest)",
+		Example: "  ngxlab report --out report",
+		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return a.reading(cmd.Context(), func(s *store.Store) error { return reportCampaign(cmd.Context(), a, s, first(given), o) })
 		},

@@ -16,8 +16,9 @@ type restoreOptions struct{ check, json bool }
 func newRestore(a *app) *cobra.Command {
 	o := restoreOptions{}
 	cmd := &cobra.Command{
-		Use:   "restore [HOST…]",
-		Short: "Put hosts back as they were, from their own journals (default: this machine)",
+		Use:     "restore [HOST…]",
+		Short:   "Put hosts back as they were, from their own journals (default: this machine)",
+		Example: "  ngxlab restore --check\n  ngxlab restore",
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return restore(cmd.Context(), a, restoreHosts(given), o)
 		},

@@ -17,9 +17,10 @@ import (
 func newResume(a *app) *cobra.Command {
 	o := runOptions{}
 	cmd := &cobra.Command{
-		Use:   "resume [CAMPAIGN]",
-		Short: "Do the missing runs of a campaign (default: the latest)",
-		Args:  args(cobra.MaximumNArgs(1)),
+		Use:     "resume [CAMPAIGN]",
+		Short:   "Do the missing runs of a campaign (default: the latest)",
+		Example: "  ngxlab resume\n  ngxlab resume study-20260102-150405",
+		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return a.writing(cmd.Context(), func(s *store.Store) error { return resume(cmd.Context(), a, s, first(given), o) })
 		},

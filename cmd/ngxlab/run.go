@@ -35,10 +35,11 @@ type runOptions struct {
 func newRun(a *app) *cobra.Command {
 	o := runOptions{}
 	cmd := &cobra.Command{
-		Use:   "run FILE|NAME",
-		Short: "Run the study of an experiment file, or of the library, and write its report",
-		Args:  args(cobra.ExactArgs(1)),
-		RunE:  func(cmd *cobra.Command, given []string) error { return run(cmd.Context(), a, given[0], o) },
+		Use:     "run FILE|NAME",
+		Short:   "Run the study of an experiment file, or of the library, and write its report",
+		Example: "  ngxlab run study.yaml\n  ngxlab run quickstart --out report --db quickstart.db",
+		Args:    args(cobra.ExactArgs(1)),
+		RunE:    func(cmd *cobra.Command, given []string) error { return run(cmd.Context(), a, given[0], o) },
 	}
 	o.flags(cmd)
 	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "seed of the order (default: made from the file and the campaign)")

@@ -19,9 +19,10 @@ type showOptions struct{ json, raw bool }
 func newShow(a *app) *cobra.Command {
 	o := showOptions{}
 	cmd := &cobra.Command{
-		Use:   "show [CAMPAIGN|RUN]",
-		Short: "Show a campaign (default: the latest), or one run by its number",
-		Args:  args(cobra.MaximumNArgs(1)),
+		Use:     "show [CAMPAIGN|RUN]",
+		Short:   "Show a campaign (default: the latest), or one run by its number",
+		Example: "  ngxlab show\n  ngxlab show 17 --raw",
+		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return a.reading(cmd.Context(), func(s *store.Store) error { return show(cmd.Context(), a, s, first(given), o) })
 		},

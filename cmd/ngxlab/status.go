@@ -14,10 +14,11 @@ import (
 func newStatus(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "Say how the latest campaign stands and whether this machine is as it was",
-		Args:  args(cobra.NoArgs),
-		RunE:  func(cmd *cobra.Command, _ []string) error { return status(cmd.Context(), a, asJSON) },
+		Use:     "status",
+		Short:   "Say how the latest campaign stands and whether this machine is as it was",
+		Example: "  ngxlab status",
+		Args:    args(cobra.NoArgs),
+		RunE:    func(cmd *cobra.Command, _ []string) error { return status(cmd.Context(), a, asJSON) },
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print an object")
 	return cmd

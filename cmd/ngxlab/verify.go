@@ -20,8 +20,9 @@ import (
 func newVerify(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "verify CAMPAIGN",
-		Short: "Derive a campaign's figures and verdicts again from what is stored, and tell every difference",
+		Use:     "verify CAMPAIGN",
+		Short:   "Derive a campaign's figures and verdicts again from what is stored, and tell every difference",
+		Example: "  ngxlab verify study-20260102-150405",
 		Long: `verify checks of a campaign that
   - the pages of the database, the references between its tables and the counts of its listings are right;
   - the experiment's text has the hash that is stored with it;

@@ -10,9 +10,10 @@ import (
 func newVersion(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "version",
-		Short: "Print the version of ngxlab",
-		Args:  args(cobra.NoArgs),
+		Use:     "version",
+		Short:   "Print the version of ngxlab",
+		Example: "  ngxlab version",
+		Args:    args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return writeJSON(a.out, map[string]string{"version": a.version, "go": runtime.Version(), "architecture": runtime.GOARCH})

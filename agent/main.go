@@ -70,7 +70,7 @@ func command(name string, args []string, stdout, stderr io.Writer) (int, error) 
 	}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	dir := flags.String("dir", StateDir(), "state directory")
+	dir := flags.String("dir", defaultDir(), "state directory")
 	if flags.Parse(args) != nil || flags.NArg() > 0 {
 		return exitUse, nil
 	}
@@ -92,9 +92,9 @@ func command(name string, args []string, stdout, stderr io.Writer) (int, error) 
 	return exitUse, err
 }
 
-// StateDir is where the agent keeps journal, builds and work unless told otherwise: /var/lib/ngxlab for root, else
+// defaultDir is where the agent keeps journal, builds and work unless told otherwise: /var/lib/ngxlab for root, else
 // ngxlab below $XDG_STATE_HOME or ~/.local/state.
-func StateDir() string {
+func defaultDir() string {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		home = "/var/tmp"

@@ -43,13 +43,8 @@ type Host struct {
 	armed map[string]time.Duration // set → longest deadline of its commands
 }
 
-// Attach greets the agent on the far end of link. The agent must speak this program's protocol and be one of the
-// agents this program holds. On an error the link is closed.
-func Attach(ctx context.Context, link Link, name lab.HostName) (*Host, error) {
-	return attach(ctx, link, name, embedded())
-}
-
-// attach is Attach for agents with one of the hashes; none is any.
+// attach greets the agent on the far end of link, which must speak this program's protocol and have one of the hashes;
+// none is any. On an error the link is closed.
 func attach(ctx context.Context, link Link, name lab.HostName, hashes []string) (*Host, error) {
 	c := &conn{Link: link}
 	if err := greet(ctx, c, hashes); err != nil {

@@ -100,7 +100,7 @@ func TestSilentHostIsGivenUpWithTheContext(t *testing.T) {
 	defer far.Close() //nolint:errcheck // a pipe of this process
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := Attach(ctx, pipeLink{near}, "web"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := attach(ctx, pipeLink{near}, "web", nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -69,17 +69,6 @@ func hashOf(content []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// embedded returns the hashes of the agents in this program.
-func embedded() []string {
-	var hashes []string
-	for _, arch := range agents.Architectures() {
-		if content, err := agents.For(arch); err == nil {
-			hashes = append(hashes, hashOf(content))
-		}
-	}
-	return hashes
-}
-
 // cacheDirs are the places for an agent, the best first. Those that others may write to get a directory per user.
 func cacheDirs() []string {
 	var dirs []string

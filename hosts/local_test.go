@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 
 	"ngxlab/agent/process"
 	"ngxlab/agent/wire"
+	"ngxlab/hosts/agents"
 	"ngxlab/internal/testlab"
 	"ngxlab/lab"
 )
@@ -266,7 +268,7 @@ func TestAgentIsCachedByHashInTheFirstUsableDirectory(t *testing.T) {
 }
 
 func TestEmbeddedAgentServes(t *testing.T) {
-	if len(embedded()) == 0 {
+	if _, err := agents.For(runtime.GOARCH); err != nil {
 		_, err := Local(t.Context(), Options{Dir: t.TempDir()})
 		if err == nil || !strings.Contains(err.Error(), "make build") {
 			t.Errorf("error %v", err)

@@ -21,8 +21,17 @@ type Held struct {
 	RSSBytes int64   `json:"rss_bytes"` // of the holders
 }
 
-// CapacityLevel is the settled memory at one level of one ramp. Parts are totals in bytes, not per connection:
-// "server" (PSS of all server processes), "socket memory", and the named slab caches.
+// The parts of memory that are not slab caches; those go by the cache's name. Levels are measured with server and
+// socket memory, the sums are added when a capacity is concluded.
+const (
+	PartServer       = "server"        // PSS of all server processes
+	PartSocketMemory = "socket memory" // /proc/net/sockstat TCP mem, pages × page size
+	PartKernel       = "kernel"        // all kernel parts that count
+	PartFloor        = "floor"         // TCP + filp + epoll: what a connection costs at the very least
+	PartTotal        = "total"         // server + kernel
+)
+
+// CapacityLevel is the settled memory at one level of one ramp. Parts are totals in bytes, not per connection.
 type CapacityLevel struct {
 	Kind        HoldKind         `json:"kind"`
 	Ramp        int              `json:"ramp"` // from 1
@@ -37,7 +46,7 @@ type CapacityLevel struct {
 // CapacityFit is bytes per connection of one part: one slope per ramp, interval by t over ramps.
 type CapacityFit struct {
 	Kind               HoldKind  `json:"kind"`
-	Part               string    `json:"part"`                        // a named part, "kernel" (sum of kernel parts) or "total"
+	Part               string    `json:"part"`
 	Slopes             []float64 `json:"slopes_bytes_per_connection"` // one per ramp
 	BytesPerConnection float64   `json:"bytes_per_connection"`
 	Low                float64   `json:"low_bytes_per_connection"`
@@ -75,7 +84,7 @@ type CapacityRule struct {
 }
 
 // CapacityResult is everything the capacity part concludes. Its levels have the parts that count, as used in the fits
-// (kernel parts already divided by two on a shared kernel), with "kernel", "floor" and "total" added where known.
+// (kernel parts already divided by two on a shared kernel), with the sums added where known.
 type CapacityResult struct {
 	Levels      []CapacityLevel      `json:"levels"`
 	Rules       []CapacityRule       `json:"rules,omitempty"`

@@ -87,24 +87,6 @@ func (s *Store) CampaignOf(ctx context.Context, run int64) (lab.CampaignID, erro
 	return c, nil
 }
 
-// RunsByCell returns the runs of one cell, by part, round and time, without raw output and samples.
-func (s *Store) RunsByCell(ctx context.Context, id lab.CampaignID, cell lab.CellID) ([]lab.Run, error) {
-	var row int64
-	err := s.read.QueryRowContext(ctx, "SELECT id FROM campaign_cells WHERE campaign = ? AND target = ? AND state = ? AND load = ?",
-		string(id), string(cell.Target), cell.State, cell.Load).Scan(&row)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("runs of %s %s: %w", cell.State, cell.Load, err)
-	}
-	runs, err := s.runs(ctx, s.read, filter{"r.cell = ?", row}, Options{})
-	if err != nil {
-		return nil, fmt.Errorf("runs of %s %s: %w", cell.State, cell.Load, err)
-	}
-	return runs, nil
-}
-
 // Cells returns the cells of a campaign with their counts, in the order of the plan.
 func (s *Store) Cells(ctx context.Context, id lab.CampaignID) ([]CellCount, error) {
 	scan := func(rows *sql.Rows) (c CellCount, err error) {
@@ -115,15 +97,6 @@ func (s *Store) Cells(ctx context.Context, id lab.CampaignID) ([]CellCount, erro
 		return nil, fmt.Errorf("cells of campaign %s: %w", id, err)
 	}
 	return cs, nil
-}
-
-// Outcome returns how a campaign ended; nil while it runs, and when it was cut off.
-func (s *Store) Outcome(ctx context.Context, id lab.CampaignID) (*lab.Outcome, error) {
-	os, err := collectJSON[lab.Outcome](ctx, s.read, "SELECT outcome FROM campaigns WHERE id = ? AND outcome IS NOT NULL", string(id))
-	if err != nil || len(os) == 0 {
-		return nil, err
-	}
-	return &os[0], nil
 }
 
 // levels returns the capacity levels in the order in which they were held.

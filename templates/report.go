@@ -88,15 +88,6 @@ type Span struct {
 // Text is spans without a break between them.
 type Text []Span
 
-// String is the text without its styles.
-func (t Text) String() string {
-	var b strings.Builder
-	for _, s := range t {
-		b.WriteString(s.Text)
-	}
-	return b.String()
-}
-
 // ReportMarkdown writes the report as GitHub-flavoured Markdown; its tables are aligned in the source, too.
 func ReportMarkdown(w io.Writer, r Report) error {
 	functions := text.FuncMap{"text": markdownText, "table": markdownTable, "fence": fence, "escape": escapeMarkdown}

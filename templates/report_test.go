@@ -93,9 +93,3 @@ func TestHTMLNeedsNothingFromOutside(t *testing.T) {
 		}
 	}
 }
-
-func TestTextWithoutStyles(t *testing.T) {
-	if got := (Text{{"a", Strong}, {"b", Mono}}).String(); got != "ab" {
-		t.Errorf("String() = %q", got)
-	}
-}

@@ -18,8 +18,8 @@ import (
 	"ngxlab/lab/tune"
 )
 
-// ProcSys is where the kernel shows its sysctls.
-const ProcSys = "/proc/sys"
+// procSys is where the kernel shows its sysctls.
+const procSys = "/proc/sys"
 
 // Keeper reads and writes knobs, and keeps the journal of what it changed. Several keepers, in one process or in
 // several, may use one directory: they take turns.
@@ -30,7 +30,7 @@ type Keeper struct {
 }
 
 // Open returns the keeper whose journal is the file "journal" in dir, which is made when missing.
-func Open(dir string) (*Keeper, error) { return OpenAt(dir, ProcSys) }
+func Open(dir string) (*Keeper, error) { return OpenAt(dir, procSys) }
 
 // OpenAt is Open with another root than /proc/sys, so that a tree of ordinary files can stand in for the kernel.
 // The boot id is read from kernel/random/boot_id under that root.

@@ -18,9 +18,6 @@ var built embed.FS
 // ErrMissing is returned when this program was built without the agent asked for.
 var ErrMissing = errors.New(`this program was built without its agents: run "make build"`)
 
-// Architectures are those an agent is made for, as Go names them.
-func Architectures() []string { return []string{"amd64", "arm64"} }
-
 // For returns the agent for linux on an architecture ("amd64", "arm64").
 func For(arch string) ([]byte, error) { return from(built, arch) }
 

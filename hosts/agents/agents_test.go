@@ -41,7 +41,7 @@ func TestMissingAgentNamesTheCure(t *testing.T) {
 }
 
 func TestEmbeddedAgentsAreWholeOrMissing(t *testing.T) {
-	for _, arch := range Architectures() {
+	for _, arch := range []string{"amd64", "arm64"} {
 		content, err := For(arch)
 		if err == nil && !bytes.HasPrefix(content, []byte("\x7fELF")) {
 			t.Errorf("%s: not a program", arch)

@@ -102,21 +102,21 @@ func concludeKind(p lab.Plan, used []lab.CapacityLevel, shared bool, r *lab.Capa
 	fits := map[string]lab.CapacityFit{}
 	for _, part := range ordered(used[0].Parts) {
 		fit := fitPart(part, ramps)
-		fit.Divided = shared && part != Server
+		fit.Divided = shared && part != lab.PartServer
 		fits[part] = fit
 		r.Fits = append(r.Fits, fit)
 	}
-	total, known := fits[Total]
+	total, known := fits[lab.PartTotal]
 	if !known {
 		r.Notes = append(r.Notes, fmt.Sprintf("%s: %s, so nothing is projected", kind, missing(fits)))
 		return
 	}
-	r.Projections = append(r.Projections, project(p, total, fits[Server], used)...)
+	r.Projections = append(r.Projections, project(p, total, fits[lab.PartServer], used)...)
 	r.Rules = append(r.Rules, rules(fits)...)
 }
 
 func missing(fits map[string]lab.CapacityFit) string {
-	if _, known := fits[Server]; !known {
+	if _, known := fits[lab.PartServer]; !known {
 		return "the server's memory was not read"
 	}
 	return "the kernel's named caches were not read (that needs root)"

@@ -14,8 +14,8 @@ import (
 func level(ramp, n int, scale float64) lab.CapacityLevel {
 	at := func(base, slope float64) int64 { return int64(math.Round(base + slope*scale*float64(n))) }
 	return lab.CapacityLevel{Kind: lab.HoldIdle, Ramp: ramp, Asked: n, Connections: n, Parts: map[string]int64{
-		Server: at(27e6, 530), "TCP": at(1e6, 4000), "filp": at(3e6, 512), "eventpoll_epi": at(1e5, 256),
-		"dentry": at(50e6, 384), SocketMemory: at(4096, 0), "kmalloc-64": at(9e6, 77),
+		lab.PartServer: at(27e6, 530), "TCP": at(1e6, 4000), "filp": at(3e6, 512), "eventpoll_epi": at(1e5, 256),
+		"dentry": at(50e6, 384), lab.PartSocketMemory: at(4096, 0), "kmalloc-64": at(9e6, 77),
 	}}
 }
 
@@ -57,17 +57,17 @@ func near(t *testing.T, what string, got, want, within float64) {
 
 func TestSlopesAndIntervalsAreThoseOfTheRamps(t *testing.T) {
 	r := Conclude(planned(false), ramps(0.99, 1, 1.01))
-	server := fitOf(t, r, Server)
+	server := fitOf(t, r, lab.PartServer)
 	near(t, "slope", server.BytesPerConnection, 530, 0.01)
 	near(t, "intercept", server.InterceptBytes, 27e6, 1)
 	// t(0.975, 2) = 4.302653; the standard deviation of 524.7, 530, 535.3 is 5.3.
 	half := 4.302653 * 5.3 / math.Sqrt(3)
 	near(t, "low", server.Low, 530-half, 0.05)
 	near(t, "high", server.High, 530+half, 0.05)
-	near(t, "kernel", fitOf(t, r, Kernel).BytesPerConnection, 4000+512+256+384, 0.1)
-	near(t, "floor", fitOf(t, r, Floor).BytesPerConnection, 4000+512+256, 0.1)
-	near(t, "total", fitOf(t, r, Total).BytesPerConnection, 530+4000+512+256+384, 0.1)
-	if f := fitOf(t, r, Kernel); f.Divided || f.NoInterval || len(f.Slopes) != 3 || f.NotLinear {
+	near(t, "kernel", fitOf(t, r, lab.PartKernel).BytesPerConnection, 4000+512+256+384, 0.1)
+	near(t, "floor", fitOf(t, r, lab.PartFloor).BytesPerConnection, 4000+512+256, 0.1)
+	near(t, "total", fitOf(t, r, lab.PartTotal).BytesPerConnection, 530+4000+512+256+384, 0.1)
+	if f := fitOf(t, r, lab.PartKernel); f.Divided || f.NoInterval || len(f.Slopes) != 3 || f.NotLinear {
 		t.Errorf("kernel: %+v", f)
 	}
 	if slices.ContainsFunc(r.Fits, func(f lab.CapacityFit) bool { return f.Part == "kmalloc-64" }) {
@@ -77,9 +77,9 @@ func TestSlopesAndIntervalsAreThoseOfTheRamps(t *testing.T) {
 
 func TestSharedKernelIsDividedByTwoAndSaysSo(t *testing.T) {
 	r := Conclude(planned(true), ramps(1, 1, 1))
-	near(t, "kernel", fitOf(t, r, Kernel).BytesPerConnection, (4000+512+256+384)/2, 0.1)
-	near(t, "server", fitOf(t, r, Server).BytesPerConnection, 530, 0.1)
-	if !fitOf(t, r, "TCP").Divided || !fitOf(t, r, Total).Divided || fitOf(t, r, Server).Divided {
+	near(t, "kernel", fitOf(t, r, lab.PartKernel).BytesPerConnection, (4000+512+256+384)/2, 0.1)
+	near(t, "server", fitOf(t, r, lab.PartServer).BytesPerConnection, 530, 0.1)
+	if !fitOf(t, r, "TCP").Divided || !fitOf(t, r, lab.PartTotal).Divided || fitOf(t, r, lab.PartServer).Divided {
 		t.Error("the divided parts are not marked")
 	}
 	if !slices.ContainsFunc(r.Notes, func(n string) bool { return strings.Contains(n, "divided by two, by assumption") }) {
@@ -123,7 +123,7 @@ func TestProjectionWithinFourTimesTheTestedRangeIsNoExtrapolation(t *testing.T) 
 
 func TestOneRampHasNoInterval(t *testing.T) {
 	r := Conclude(planned(false), ramps(1))
-	if f := fitOf(t, r, Total); !f.NoInterval || !r.Projections[1].NoInterval {
+	if f := fitOf(t, r, lab.PartTotal); !f.NoInterval || !r.Projections[1].NoInterval {
 		t.Errorf("fit %+v, projection %+v", f, r.Projections[1])
 	}
 	if !slices.Contains(r.Notes, "idle: one ramp only, so there is no interval") {
@@ -134,10 +134,10 @@ func TestOneRampHasNoInterval(t *testing.T) {
 func TestLevelsWithAProblemAreLeftOutAndNamed(t *testing.T) {
 	levels := ramps(1, 1)
 	levels[5].Problem = "12 of 20,000 connections failed: connection refused"
-	levels[5].Parts[Server] = 900e6
+	levels[5].Parts[lab.PartServer] = 900e6
 	levels[4].Unsettled = true
 	r := Conclude(planned(false), levels)
-	near(t, "slope", fitOf(t, r, Server).BytesPerConnection, 530, 0.01)
+	near(t, "slope", fitOf(t, r, lab.PartServer).BytesPerConnection, 530, 0.01)
 	notes := strings.Join(r.Notes, "\n")
 	for _, want := range []string{"ramp 1, 20000 connections asked: left out: 12 of 20,000", "ramp 1, 10000 connections: memory had not settled"} {
 		if !strings.Contains(notes, want) {
@@ -153,11 +153,11 @@ func TestBentMemoryIsReported(t *testing.T) {
 	levels := ramps(1, 1, 1)
 	for i := range levels {
 		n := float64(levels[i].Connections)
-		levels[i].Parts[Server] += int64(n * n * 0.02) // 400 more bytes per connection at the end
+		levels[i].Parts[lab.PartServer] += int64(n * n * 0.02) // 400 more bytes per connection at the end
 	}
 	r := Conclude(planned(false), levels)
-	if !fitOf(t, r, Server).NotLinear || fitOf(t, r, "TCP").NotLinear {
-		t.Errorf("server %+v, TCP %+v", fitOf(t, r, Server), fitOf(t, r, "TCP"))
+	if !fitOf(t, r, lab.PartServer).NotLinear || fitOf(t, r, "TCP").NotLinear {
+		t.Errorf("server %+v, TCP %+v", fitOf(t, r, lab.PartServer), fitOf(t, r, "TCP"))
 	}
 	if !strings.Contains(strings.Join(r.Notes, "\n"), "idle, server: memory does not grow in a straight line") {
 		t.Errorf("notes: %q", r.Notes)
@@ -167,7 +167,7 @@ func TestBentMemoryIsReported(t *testing.T) {
 func TestWithoutNamedCachesNothingIsProjected(t *testing.T) {
 	levels := ramps(1, 1, 1)
 	for i := range levels {
-		levels[i].Parts = map[string]int64{Server: levels[i].Parts[Server], SocketMemory: 4096}
+		levels[i].Parts = map[string]int64{lab.PartServer: levels[i].Parts[lab.PartServer], lab.PartSocketMemory: 4096}
 	}
 	r := Conclude(planned(false), levels)
 	if len(r.Projections) != 0 || r.Problem != "" {
@@ -182,7 +182,7 @@ func TestCacheMissingFromALevelIsNotTakenForZero(t *testing.T) {
 	levels := ramps(1, 1)
 	delete(levels[3].Parts, "dentry")
 	r := Conclude(planned(false), levels)
-	near(t, "kernel", fitOf(t, r, Kernel).BytesPerConnection, 4000+512+256, 0.1)
+	near(t, "kernel", fitOf(t, r, lab.PartKernel).BytesPerConnection, 4000+512+256, 0.1)
 	if !strings.Contains(strings.Join(r.Notes, "\n"), "left out, not read at every level: dentry") {
 		t.Errorf("notes: %q", r.Notes)
 	}

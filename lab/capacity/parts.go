@@ -7,19 +7,10 @@ import (
 	"ngxlab/lab"
 )
 
-// The names of parts that are not slab caches.
-const (
-	Server       = "server"        // PSS of all server processes
-	SocketMemory = "socket memory" // /proc/net/sockstat TCP mem, pages × page size
-	Kernel       = "kernel"        // all kernel parts that count
-	Floor        = "floor"         // TCP + filp + epoll: what a connection costs at the very least
-	Total        = "total"         // server + kernel
-)
-
-// Caches are the slab caches that grow with connections (Linux 6.x, /proc/slabinfo): the socket and its inode, dentry
+// caches are the slab caches that grow with connections (Linux 6.x, /proc/slabinfo): the socket and its inode, dentry
 // and file, the epoll item and wake-up source, the connection-tracking entry, a request socket, a TIME_WAIT socket and
 // packet buffers. A trailing * stands for any ending. Caches that only happen to grow at the same time stay out.
-var Caches = []string{
+var caches = []string{
 	"TCP", "TCPv6", "sock_inode_cache", "filp", "dentry", "eventpoll_*", "ep_head", "nf_conntrack",
 	"request_sock_TCP", "tw_sock_TCP", "skbuff_*",
 }
@@ -41,7 +32,7 @@ func counted(levels []lab.CapacityLevel) (parts, patchy []string) {
 	seen := map[string]int{}
 	for _, l := range levels {
 		for name := range l.Parts {
-			if name == Server || name == SocketMemory || matches(Caches, name) {
+			if name == lab.PartServer || name == lab.PartSocketMemory || matches(caches, name) {
 				seen[name]++
 			}
 		}
@@ -67,7 +58,7 @@ func settled(l lab.CapacityLevel, parts []string, shared bool) lab.CapacityLevel
 	floor, floorKnown := int64(0), false
 	for _, name := range parts {
 		bytes := was[name]
-		if name == Server {
+		if name == lab.PartServer {
 			l.Parts[name] = bytes
 			continue
 		}
@@ -75,27 +66,27 @@ func settled(l lab.CapacityLevel, parts []string, shared bool) lab.CapacityLevel
 			bytes /= 2
 		}
 		l.Parts[name] = bytes
-		kernel, kernelKnown = kernel+bytes, kernelKnown || name != SocketMemory
+		kernel, kernelKnown = kernel+bytes, kernelKnown || name != lab.PartSocketMemory
 		if matches(floorCaches, name) {
 			floor, floorKnown = floor+bytes, floorKnown || name == "TCP"
 		}
 	}
-	server, serverKnown := l.Parts[Server]
+	server, serverKnown := l.Parts[lab.PartServer]
 	if kernelKnown {
-		l.Parts[Kernel] = kernel
+		l.Parts[lab.PartKernel] = kernel
 	}
 	if floorKnown {
-		l.Parts[Floor] = floor
+		l.Parts[lab.PartFloor] = floor
 	}
 	if kernelKnown && serverKnown {
-		l.Parts[Total] = server + kernel
+		l.Parts[lab.PartTotal] = server + kernel
 	}
 	return l
 }
 
 // ordered returns the names of a level's parts: the sums and the server first, then the rest by name.
 func ordered(parts map[string]int64) []string {
-	first := []string{Total, Server, Kernel, Floor, SocketMemory}
+	first := []string{lab.PartTotal, lab.PartServer, lab.PartKernel, lab.PartFloor, lab.PartSocketMemory}
 	var names []string
 	for _, name := range first {
 		if _, known := parts[name]; known {

@@ -79,18 +79,18 @@ func firstLimit(p lab.Plan, memory int64) (string, int64) {
 // rules are the rules of thumb of the trade beside the measured figures of one kind. A KB in them is 1,000 bytes.
 func rules(fits map[string]lab.CapacityFit) []lab.CapacityRule {
 	const many = 200000
-	kind := fits[Total].Kind
+	kind := fits[lab.PartTotal].Kind
 	all := []lab.CapacityRule{
 		{Kind: kind, Rule: "a TCP connection costs the kernel 3 to 10 KB", Source: "capacity pages of a published tuning study",
-			Of: "bytes per connection in the kernel", LowBytes: 3e3, HighBytes: 10e3, MeasuredBytes: fits[Kernel].BytesPerConnection},
+			Of: "bytes per connection in the kernel", LowBytes: 3e3, HighBytes: 10e3, MeasuredBytes: fits[lab.PartKernel].BytesPerConnection},
 		{Kind: kind, Rule: "200,000 connections need 2 GB for their sockets, 16 GB are recommended", Source: "the same study",
 			Of: "bytes for 200,000 connections with the server", LowBytes: 2e9, HighBytes: 16e9,
-			MeasuredBytes: many*fits[Total].BytesPerConnection + math.Max(0, fits[Server].InterceptBytes)},
+			MeasuredBytes: many*fits[lab.PartTotal].BytesPerConnection + math.Max(0, fits[lab.PartServer].InterceptBytes)},
 	}
 	if kind == lab.HoldIdle {
 		all = append(all, lab.CapacityRule{Kind: kind, Rule: "10,000 inactive keep-alive connections take about 2.5 MB in nginx",
 			Source: "nginx.org, list of features", Of: "bytes per connection in the server", LowBytes: 250, HighBytes: 250,
-			MeasuredBytes: fits[Server].BytesPerConnection})
+			MeasuredBytes: fits[lab.PartServer].BytesPerConnection})
 	}
 	return all
 }

@@ -184,7 +184,7 @@ func settled(seen []lab.Sample) bool {
 		return false
 	}
 	first, last := parts(seen[len(seen)-1-n]), parts(seen[len(seen)-1])
-	for _, part := range []string{"server", "TCP", "TCPv6"} {
+	for _, part := range []string{lab.PartServer, "TCP", "TCPv6"} {
 		if math.Abs(float64(last[part]-first[part])) > settleChange*float64(max(first[part], 1)) {
 			return false
 		}
@@ -200,11 +200,11 @@ func parts(s lab.Sample) map[string]int64 {
 	}
 	for _, p := range s.Processes {
 		if p.Role == lab.ServerMaster || p.Role == lab.ServerWorker {
-			all["server"] += p.PSSBytes
+			all[lab.PartServer] += p.PSSBytes
 		}
 	}
 	if pages, ok := s.Sockets["tcp_mem_pages"]; ok {
-		all["socket memory"] = pages * pageBytes
+		all[lab.PartSocketMemory] = pages * pageBytes
 	}
 	return all
 }

@@ -2,21 +2,8 @@ package observe
 
 import "ngxlab/lab"
 
-// Figures returns what the samples add to the run's own figures: CPU of both sides, the server's counts, foreign CPU,
-// Little's ratio, memory and yardstick. A figure whose observation is missing is absent.
-func Figures(o Observation) lab.Figures {
-	f := lab.Figures{}
-	for _, m := range []lab.Metric{
-		lab.CPUPerRequest, lab.ServerCPU, lab.ServerCPUWorker, lab.ClientCPU, lab.ClientThreadMax, lab.ClientBusy, lab.ServerBusy,
-		lab.ForeignCPU, lab.ClientCPUPerReq, lab.ServerRequests, lab.ServerAccepts, lab.LittleRatio, lab.ServerPSS, lab.YardstickS,
-	} {
-		if v, ok := o.Figures[m]; ok {
-			f[m] = v
-		}
-	}
-	return f
-}
-
+// derived returns the figures that the samples give: CPU of both sides, the server's counts, foreign CPU, Little's ratio,
+// memory and yardstick. A figure whose observation is missing is absent.
 func derived(in Input, o Observation, s series) lab.Figures {
 	f := lab.Figures{}
 	put := func(m lab.Metric, n Number) {

@@ -12,14 +12,6 @@ import (
 	"ngxlab/templates"
 )
 
-// The parts of a capacity result that are not slab caches, as lab/capacity names them.
-const (
-	partTotal  = "total"
-	partServer = "server"
-	partKernel = "kernel"
-	partFloor  = "floor"
-)
-
 // capacity is memory per connection, and what it means for a memory size.
 func (s *study) capacity() (templates.Section, error) {
 	section := templates.Section{ID: "capacity", Title: "Capacity"}
@@ -120,7 +112,7 @@ func fitTable(r lab.CapacityResult, kind lab.HoldKind) *tableBuilder {
 			continue
 		}
 		name := plain(f.Part)
-		if f.Part == partTotal {
+		if f.Part == lab.PartTotal {
 			name = styled(f.Part, templates.Strong)
 		}
 		t.row(name, plain(wholeBytes(f.BytesPerConnection)), plain(fitInterval(f)), plain(bytesIn(f.InterceptBytes)), plain(fmt.Sprint(len(f.Slopes))), plain(fitRemarks(f)))
@@ -149,13 +141,13 @@ func fitInterval(f lab.CapacityFit) string {
 func fitRemarks(f lab.CapacityFit) string {
 	var words []string
 	switch f.Part {
-	case partTotal:
+	case lab.PartTotal:
 		words = append(words, "server + kernel")
-	case partKernel:
+	case lab.PartKernel:
 		words = append(words, "all named caches and socket memory")
-	case partFloor:
+	case lab.PartFloor:
 		words = append(words, "TCP + filp + epoll: the least a connection costs")
-	case partServer:
+	case lab.PartServer:
 		words = append(words, "PSS of all server processes")
 	}
 	if f.Divided {
@@ -171,7 +163,7 @@ func fitRemarks(f lab.CapacityFit) string {
 func (s *study) memoryChart(r lab.CapacityResult, kind lab.HoldKind) ([]templates.Block, error) {
 	m := plots.Memory{Title: "Memory over connections, " + string(kind)}
 	for _, f := range r.Fits {
-		if f.Kind == kind && slices.Contains([]string{partTotal, partKernel, partServer}, f.Part) {
+		if f.Kind == kind && slices.Contains([]string{lab.PartTotal, lab.PartKernel, lab.PartServer}, f.Part) {
 			m.Parts = append(m.Parts, memoryPart(f, r.Levels))
 		}
 	}

@@ -11,7 +11,6 @@ package report
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"time"
 
 	"ngxlab/lab"
@@ -60,24 +59,6 @@ func Files(r lab.Results, o Options) ([]File, error) {
 		files = append(files, File{o.chartFile(c.name), picture.Bytes()})
 	}
 	return files, nil
-}
-
-// WriteHTML writes the HTML page alone.
-func WriteHTML(w io.Writer, r lab.Results, o Options) error {
-	doc, _, err := build(r, o)
-	if err != nil {
-		return err
-	}
-	return templates.ReportHTML(w, doc)
-}
-
-// WriteMarkdown writes the Markdown alone; its pictures are those of Files.
-func WriteMarkdown(w io.Writer, r lab.Results, o Options) error {
-	doc, _, err := build(r, o)
-	if err != nil {
-		return err
-	}
-	return templates.ReportMarkdown(w, doc)
 }
 
 func (o Options) chartFile(name string) string {

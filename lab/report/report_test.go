@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"image/png"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +14,7 @@ import (
 
 	"ngxlab/lab"
 	"ngxlab/lab/verdict"
+	"ngxlab/templates"
 )
 
 var (
@@ -22,17 +24,23 @@ var (
 
 func markdown(t *testing.T, r lab.Results) string {
 	t.Helper()
-	var b bytes.Buffer
-	if err := WriteMarkdown(&b, r, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
+	return written(t, r, templates.ReportMarkdown)
 }
 
 func page(t *testing.T, r lab.Results) string {
 	t.Helper()
+	return written(t, r, templates.ReportHTML)
+}
+
+// written is one of the report's texts, without drawing the pictures that go beside it.
+func written(t *testing.T, r lab.Results, write func(io.Writer, templates.Report) error) string {
+	t.Helper()
 	var b bytes.Buffer
-	if err := WriteHTML(&b, r, Options{}); err != nil {
+	doc, _, err := build(r, Options{})
+	if err == nil {
+		err = write(&b, doc)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

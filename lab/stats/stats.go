@@ -1,5 +1,4 @@
-// Package stats compares and fits plain numbers: paired intervals, rank intervals, multiple comparisons, trends and
-// lines. It knows nothing of runs. Logarithms are taken by the caller; a function that cannot answer for so few
+// Package stats compares and fits plain numbers: paired intervals, rank intervals, multiple comparisons and lines. It knows nothing of runs. Logarithms are taken by the caller; a function that cannot answer for so few
 // values says so with ok = false, and never returns NaN.
 package stats
 
@@ -26,8 +25,8 @@ const (
 // tQuantiles keeps quantiles already found: a campaign asks for the same few, and each costs a numerical inversion.
 var tQuantiles sync.Map // [2]float64{p, df} → float64
 
-// TQuantile returns the quantile p (0 to 1) of Student's t with df > 0 degrees of freedom.
-func TQuantile(p, df float64) float64 {
+// tQuantile returns the quantile p (0 to 1) of Student's t with df > 0 degrees of freedom.
+func tQuantile(p, df float64) float64 {
 	key := [2]float64{p, df}
 	if q, known := tQuantiles.Load(key); known {
 		return q.(float64)
@@ -48,9 +47,6 @@ type Interval struct{ Low, High float64 }
 // Excludes reports whether x lies outside the interval; its ends count as inside.
 func (i Interval) Excludes(x float64) bool { return x < i.Low || x > i.High }
 
-// HalfWidth is half of the distance between the ends.
-func (i Interval) HalfWidth() float64 { return (i.High - i.Low) / 2 }
-
 // Paired is the analysis of paired differences by Student's t.
 type Paired struct {
 	N    int
@@ -69,7 +65,7 @@ func PairedT(differences []float64, confidence float64) (p Paired, ok bool) {
 	mean, sd := stat.MeanStdDev(differences, nil)
 	n := float64(len(differences))
 	se := sd / math.Sqrt(n)
-	half := TQuantile((1+confidence)/2, n-1) * se
+	half := tQuantile((1+confidence)/2, n-1) * se
 	p = Paired{N: len(differences), Mean: mean, SD: sd, Interval: Interval{mean - half, mean + half}}
 	p.P = min(1, tZero(mean, se, n-1)*widening(confidence))
 	return p, true
@@ -102,7 +98,7 @@ func finite(xs []float64) bool {
 // ±halfWidth when the differences have the standard deviation sd. At most limit.
 func PairsFor(sd, halfWidth, confidence float64, limit int) int {
 	for n := 2; n < limit; n++ {
-		if TQuantile((1+confidence)/2, float64(n-1))*sd <= halfWidth*math.Sqrt(float64(n)) {
+		if tQuantile((1+confidence)/2, float64(n-1))*sd <= halfWidth*math.Sqrt(float64(n)) {
 			return n
 		}
 	}

@@ -26,18 +26,6 @@ func Set(conf []byte, in Path, name, value string) ([]byte, error) {
 	return apply(conf, edits), err
 }
 
-// Remove removes every directive of that name, simple or block, from a block; none is no error.
-func Remove(conf []byte, in Path, name string) ([]byte, error) {
-	edits, err := remove(conf, in, name)
-	return apply(conf, edits), err
-}
-
-// Add adds directives, simple or blocks, given as text, at the end of a block.
-func Add(conf []byte, in Path, text string) ([]byte, error) {
-	edits, err := add(conf, in, text)
-	return apply(conf, edits), err
-}
-
 // SetParameter gives every directive of that name in a block a parameter, such as backlog=1024 of listen: with the
 // value "on" or "true" the parameter stands alone (reuseport), with "off", "false" or "" it is removed.
 func SetParameter(conf []byte, in Path, name, parameter, value string) ([]byte, error) {
@@ -89,36 +77,6 @@ func set(conf []byte, in Path, name, value string) ([]edit, error) {
 		edits = []edit{s.insertion(conf, text)}
 	}
 	return edits, nil
-}
-
-func remove(conf []byte, in Path, name string) ([]edit, error) {
-	s, err := find(conf, in)
-	if err != nil {
-		return nil, err
-	}
-	var edits []edit
-	for _, d := range s.list {
-		if d.Name == name {
-			edits = append(edits, edit{d.Start, d.End, ""})
-		}
-	}
-	return edits, nil
-}
-
-func add(conf []byte, in Path, text string) ([]edit, error) {
-	text = strings.TrimSpace(text)
-	list, err := Parse([]byte(text))
-	if err != nil {
-		return nil, fmt.Errorf("add %q: %w", text, err)
-	}
-	if len(list) == 0 || list[len(list)-1].End != len(text) {
-		return nil, fmt.Errorf("add %q: it must end with a directive", text)
-	}
-	s, err := find(conf, in)
-	if err != nil {
-		return nil, err
-	}
-	return []edit{s.insertion(conf, text)}, nil
 }
 
 func setParameter(conf []byte, in Path, name, parameter, value string) ([]edit, error) {

@@ -98,8 +98,6 @@ func TestEditsReplaceOnlyTheirOwnBytes(t *testing.T) {
 		{"parameter there", func(c []byte) ([]byte, error) { return SetParameter(c, server, "listen", "reuseport", "true") }, "reuseport", "reuseport"},
 		{"parameter new", func(c []byte) ([]byte, error) { return SetParameter(c, server, "listen", "deferred", "on") }, "reuseport;", "reuseport deferred;"},
 		{"parameter not there", func(c []byte) ([]byte, error) { return SetParameter(c, server, "listen", "deferred", "off") }, "reuseport;", "reuseport;"},
-		{"removal", func(c []byte) ([]byte, error) { return Remove(c, Path{"http"}, "map") }, "map $uri $name { default 0; }", ""},
-		{"addition", func(c []byte) ([]byte, error) { return Add(c, Path{"http"}, "server { listen 1; }\n") }, "8082; }\n}", "8082; }\n    server { listen 1; }\n}"},
 		{"main context", func(c []byte) ([]byte, error) { return Set(c, nil, "pcre_jit", "on") }, "8082; }\n}\n", "8082; }\n}\npcre_jit on;\n"},
 	}
 	for _, test := range tests {
@@ -137,11 +135,7 @@ func TestEditsRefuseWhatWouldBreakTheFile(t *testing.T) {
 	_, attempts["block"] = Set(conf, nil, "events", "1")
 	_, attempts["no such block"] = Set(conf, Path{"http", "stream"}, "a", "1")
 	_, attempts["no such listen"] = SetParameter(conf, nil, "listen", "backlog", "1")
-	_, attempts["text"] = Add(conf, nil, "server {")
-	_, attempts["comment"] = Add(conf, nil, "a b; # c")
-	_, attempts["removal"] = Remove(conf, Path{"mail"}, "a")
-	_, attempts["file"] = Remove([]byte("a {"), nil, "a")
-	_, attempts["addition"] = Add([]byte("a {"), nil, "a 1;")
+	_, attempts["file"] = Set([]byte("a {"), nil, "a", "1")
 	for what, err := range attempts {
 		if err == nil {
 			t.Errorf("%s: no error", what)
@@ -160,8 +154,6 @@ func FuzzEdit(f *testing.F) {
 			check(t, conf, in, name, edits, err)
 			edits, err = setParameter(conf, in, "listen", name, value)
 			check(t, conf, in, "listen", edits, err)
-			edits, err = remove(conf, in, name)
-			check(t, conf, in, name, edits, err)
 		}
 	})
 }

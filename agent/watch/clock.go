@@ -12,8 +12,8 @@ import (
 	"ngxlab/lab"
 )
 
-// Now is the reading of this host's CLOCK_MONOTONIC.
-func Now() lab.Instant { return lab.Instant(clock(unix.CLOCK_MONOTONIC)) }
+// now is the reading of this host's CLOCK_MONOTONIC.
+func now() lab.Instant { return lab.Instant(clock(unix.CLOCK_MONOTONIC)) }
 
 // wall is CLOCK_REALTIME in nanoseconds.
 func wall() int64 { return clock(unix.CLOCK_REALTIME) }

@@ -50,10 +50,10 @@ func or(text, otherwise string) string {
 // being taken is left out, but for the last. It fails when the host's CPU times or memory cannot be read.
 func (w *Watcher) Watch(ctx context.Context, what lab.Watch, each func(lab.Sample)) error {
 	if what.Once {
-		what.Start, what.Interval, what.Count = Now(), lab.Seconds(1), 1
+		what.Start, what.Interval, what.Count = now(), lab.Seconds(1), 1
 	}
 	if what.Start == 0 {
-		what.Start = Now()
+		what.Start = now()
 	}
 	if what.Interval.Duration <= 0 {
 		return fmt.Errorf("watch: interval %v is not positive", what.Interval.Duration)
@@ -63,7 +63,7 @@ func (w *Watcher) Watch(ctx context.Context, what lab.Watch, each func(lab.Sampl
 		return err
 	}
 	defer t.close()
-	for i := int64(0); what.Count == 0 || i < int64(what.Count); i = next(what, i, Now()) {
+	for i := int64(0); what.Count == 0 || i < int64(what.Count); i = next(what, i, now()) {
 		if err := t.wait(ctx, what.Start.Add(time.Duration(i)*what.Interval.Duration)); err != nil {
 			return err
 		}
@@ -97,13 +97,13 @@ func next(what lab.Watch, i int64, now lab.Instant) int64 {
 func (w *Watcher) sample(ctx context.Context, what lab.Watch) (lab.Sample, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	begun := Now()
+	begun := now()
 	s := lab.Sample{Host: w.Host}
 	server, running := w.server(what)
 	if running && what.StatusPort > 0 {
 		s.Status = w.poller.poll(ctx, server.Master, what.StatusPort)
 	}
-	s.At, s.WallNS = Now(), wall()
+	s.At, s.WallNS = now(), wall()
 	if running {
 		s.Processes = w.serverProcesses(server)
 	}
@@ -123,7 +123,7 @@ func (w *Watcher) sample(ctx context.Context, what lab.Watch) (lab.Sample, error
 		s.ErrorLog = w.log.lines(w.ErrorLog())
 	}
 	s.AgentCPUS, s.AgentRSSBytes = w.self()
-	s.TookS = Now().Sub(begun).Seconds()
+	s.TookS = now().Sub(begun).Seconds()
 	return s, nil
 }
 

@@ -106,7 +106,7 @@ func TestHostWithoutReadingsIsAnError(t *testing.T) {
 
 func TestSamplesKeepToTheGridAndEndWithItsLastInstant(t *testing.T) {
 	w := fixture(t)
-	what := lab.Watch{Start: Now().Add(20 * time.Millisecond), Interval: lab.Seconds(0.01), Count: 20}
+	what := lab.Watch{Start: now().Add(20 * time.Millisecond), Interval: lab.Seconds(0.01), Count: 20}
 	var got []lab.Sample
 	if err := w.Watch(t.Context(), what, func(s lab.Sample) { got = append(got, s) }); err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestInstantsThatPassedAreLeftOutButTheLastIsNot(t *testing.T) {
 func TestCancelledWatchEndsWithoutError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	n := 0
-	err := fixture(t).Watch(ctx, lab.Watch{Start: Now(), Interval: lab.Seconds(3600)}, func(lab.Sample) { n++; cancel() })
+	err := fixture(t).Watch(ctx, lab.Watch{Start: now(), Interval: lab.Seconds(3600)}, func(lab.Sample) { n++; cancel() })
 	if err != nil || n != 1 {
 		t.Errorf("%d samples, error %v", n, err)
 	}

@@ -35,10 +35,10 @@ func (w *Watcher) Yardstick(ctx context.Context) (lab.Yardstick, error) {
 		done.Go(func() { y.CPUS[i], errs[i] = pinned(cpu, &ready, begin) })
 	}
 	ready.Wait()
-	start := Now()
+	start := now()
 	close(begin)
 	done.Wait()
-	y.WallS = Now().Sub(start).Seconds()
+	y.WallS = now().Sub(start).Seconds()
 	for i, err := range errs {
 		if err != nil {
 			return y, fmt.Errorf("yardstick on CPU %d: %w", cpus[i], err)

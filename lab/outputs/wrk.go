@@ -16,8 +16,8 @@ import (
 // (rule latency-corrected: 0.2 to 1 % in quiet runs, 2 to 14 % under foreign load).
 const correctedAbove = 0.02
 
-// WrkHookPrefix begins the line that the lab's Lua hook prints.
-const WrkHookPrefix = "NGXLAB-WRK "
+// wrkHookPrefix begins the line that the lab's Lua hook prints.
+const wrkHookPrefix = "NGXLAB-WRK "
 
 // The units of wrk's src/units.c. Counts go by 1000, bytes by 1024.
 var (
@@ -46,7 +46,7 @@ func ParseWrk(r io.Reader) (lab.Report, error) {
 	w := wrkReport{Report: lab.Report{Tool: "wrk", LoopModel: lab.ClosedLoop, Figures: lab.Figures{}}}
 	hook := ""
 	for _, line := range lines {
-		if rest, found := strings.CutPrefix(line, WrkHookPrefix); found {
+		if rest, found := strings.CutPrefix(line, wrkHookPrefix); found {
 			hook = rest
 			continue
 		}

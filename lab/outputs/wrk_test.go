@@ -75,7 +75,7 @@ func TestNestedErrorsAndSharesBelowOneAreUnderstood(t *testing.T) {
 
 func TestBrokenHookLineLeavesTheText(t *testing.T) {
 	for _, hook := range []string{"{", `{"requests":"x"}`, `{"min_us":1,"quantiles":[[50,9],[40,10]]}`, `{"min_us":1,"quantiles":[[50,9],[60,1]]}`} {
-		r := parseWrk(t, wrkText+WrkHookPrefix+hook+"\n")
+		r := parseWrk(t, wrkText+wrkHookPrefix+hook+"\n")
 		wantFigure(t, r.Figures, lab.Requests, 62881)
 		if len(r.Warnings) == 0 || r.Histogram != nil {
 			t.Errorf("%s: warnings %v, histogram of %d bytes", hook, r.Warnings, len(r.Histogram))
@@ -135,7 +135,7 @@ func TestBackFilledShareIsFoundFromQuantilesAlone(t *testing.T) {
 		}
 		quantiles, _ := json.Marshal(q)
 		hook, _ := json.Marshal(map[string]any{"duration_us": done.DurationUS, "requests": done.Requests, "min_us": 1, "max_us": 2e6, "quantiles": json.RawMessage(quantiles)})
-		r := parseWrk(t, text+WrkHookPrefix+string(hook)+"\n")
+		r := parseWrk(t, text+wrkHookPrefix+string(hook)+"\n")
 		want := total/done.Requests - 1
 		if got := r.Figures[lab.Corrections]; math.Abs(got-want) > 0.02*(1+want) || !r.Corrected {
 			t.Errorf("%s (%s connections): excess %.4f, corrected %v; want %.4f", name, connections, got, r.Corrected, want)
@@ -145,7 +145,7 @@ func TestBackFilledShareIsFoundFromQuantilesAlone(t *testing.T) {
 
 func FuzzParseWrk(f *testing.F) {
 	f.Add([]byte(wrkText))
-	f.Add([]byte(wrkText + WrkHookPrefix + `{"requests":10,"min_us":1,"quantiles":[[50,9],[99,10]]}`))
+	f.Add([]byte(wrkText + wrkHookPrefix + `{"requests":10,"min_us":1,"quantiles":[[50,9],[99,10]]}`))
 	f.Add(sample(f, "wrk/timeout_all.out"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := ParseWrk(bytes.NewReader(text))

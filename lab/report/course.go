@@ -14,7 +14,7 @@ import (
 // usually made without samples and have none.
 func (s *study) courseOfOneRun() ([]templates.Block, error) {
 	for _, r := range s.Runs {
-		series := RunSeries(r)
+		series := runSeries(r)
 		if r.Validity == lab.Invalid || len(series.Strips) == 0 {
 			continue
 		}
@@ -24,10 +24,10 @@ func (s *study) courseOfOneRun() ([]templates.Block, error) {
 	return nil, nil
 }
 
-// RunSeries makes the time series of a run from its samples: requests per second as the server counted them, CPU of
+// runSeries makes the time series of a run from its samples: requests per second as the server counted them, CPU of
 // server and load processes, connections open. Strips without two readings are left out; none are left when the run
 // has no samples.
-func RunSeries(r lab.Run) plots.Series {
+func runSeries(r lab.Run) plots.Series {
 	series := plots.Series{Title: fmt.Sprintf("%s at %s, round %d", r.Cell.State, r.Cell.Load, r.Round)}
 	if r.Validity != lab.Clean {
 		series.Title += " (" + string(r.Validity) + ")"

@@ -91,7 +91,7 @@ func sampleAt(ms int64, requests uint64, polls uint64, cpu float64, answered boo
 func TestRunSeriesSubtractsPollsAndLeavesGaps(t *testing.T) {
 	r := lab.Run{Cell: lab.CellID{Target: "web", State: "a", Load: "x"}, Round: 1, Validity: lab.Warned, Window: lab.Window{Begin: 1e9},
 		Samples: []lab.Sample{sampleAt(1000, 100, 1, 0, true), sampleAt(1500, 1101, 2, 0.4, true), sampleAt(2000, 0, 0, 0.9, false), sampleAt(2500, 3103, 4, 1.3, true)}}
-	s := RunSeries(r)
+	s := runSeries(r)
 	if len(s.Strips) != 3 || s.Title != "a at x, round 1 (warned)" {
 		t.Fatalf("%+v", s)
 	}
@@ -105,7 +105,7 @@ func TestRunSeriesSubtractsPollsAndLeavesGaps(t *testing.T) {
 	if open := s.Strips[2].Lines[0]; open.Values[0] != 100 {
 		t.Errorf("connections: %+v", open)
 	}
-	if empty := RunSeries(lab.Run{}); len(empty.Strips) != 0 {
+	if empty := runSeries(lab.Run{}); len(empty.Strips) != 0 {
 		t.Errorf("a run without samples: %+v", empty)
 	}
 }

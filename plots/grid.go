@@ -156,18 +156,25 @@ func (m Matrix) legend(panels []panel) legend {
 	l := seriesLegend(m.States, joined, m.figures())
 	var left []string
 	for _, row := range m.Rows {
-		for s, figures := range row.Figures {
-			for p, f := range figures {
-				if f.Mark == Invalid {
-					left = append(left, fmt.Sprintf("%s of %s at %s", row.Name, m.States[s], m.Loads[p].Name))
-				}
-			}
-		}
+		left = append(left, m.leftOut(row)...)
 	}
 	if note := listNote("Not drawn, every run invalid", left); note != "" {
 		l.notes = append(l.notes, note)
 	}
 	return l
+}
+
+// leftOut names the figures of a row that are not drawn.
+func (m Matrix) leftOut(row Row) []string {
+	var left []string
+	for s, figures := range row.Figures {
+		for p, f := range figures {
+			if f.Mark == Invalid {
+				left = append(left, fmt.Sprintf("%s of %s at %s", row.Name, m.States[s], m.Loads[p].Name))
+			}
+		}
+	}
+	return left
 }
 
 // panels gathers the load points by group, in the order in which the groups first occur.

@@ -62,11 +62,19 @@ func (s Series) span() (from, to float64) {
 	from, to = 0, math.Inf(-1)
 	for _, strip := range s.Strips {
 		for _, line := range strip.Lines {
-			for i, t := range line.TimesS {
-				if finite(line.Values[i]) {
-					from, to = math.Min(from, t), math.Max(to, t)
-				}
-			}
+			first, last := line.span()
+			from, to = math.Min(from, first), math.Max(to, last)
+		}
+	}
+	return from, to
+}
+
+// span returns the first and last time with a value, +Inf and −Inf when there is none.
+func (l Line) span() (from, to float64) {
+	from, to = math.Inf(1), math.Inf(-1)
+	for i, t := range l.TimesS {
+		if finite(l.Values[i]) {
+			from, to = math.Min(from, t), math.Max(to, t)
 		}
 	}
 	return from, to

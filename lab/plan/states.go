@@ -48,17 +48,26 @@ func (p *planner) tellChanges() error {
 func (p *planner) original(states []lab.State) lab.State {
 	original := lab.State{Name: originalName, Settings: map[lab.HostName][]lab.Setting{}}
 	for _, h := range p.e.Hosts {
-		seen := map[lab.KnobID]bool{}
-		for _, s := range states {
-			for _, setting := range s.Settings[h.Name] {
-				if now, present := p.facts[h.Name].Sysctls[setting.Knob.Name]; present && tune.OnHost(setting.Knob.Kind) && !seen[setting.Knob] {
-					seen[setting.Knob] = true
-					original.Settings[h.Name] = append(original.Settings[h.Name], lab.Setting{Knob: setting.Knob, Value: now})
-				}
+		if found := p.originalOn(h.Name, states); len(found) > 0 {
+			original.Settings[h.Name] = found
+		}
+	}
+	return original
+}
+
+func (p *planner) originalOn(host lab.HostName, states []lab.State) []lab.Setting {
+	var original []lab.Setting
+	seen := map[lab.KnobID]bool{}
+	for _, s := range states {
+		for _, setting := range s.Settings[host] {
+			now, present := p.facts[host].Sysctls[setting.Knob.Name]
+			if present && tune.OnHost(setting.Knob.Kind) && !seen[setting.Knob] {
+				seen[setting.Knob] = true
+				original = append(original, lab.Setting{Knob: setting.Knob, Value: now})
 			}
 		}
-		sortSettings(original.Settings[h.Name])
 	}
+	sortSettings(original)
 	return original
 }
 

@@ -186,17 +186,8 @@ func (s *study) knobTable() templates.Block {
 		if state.Control || state.Without {
 			continue
 		}
-		own := state.Step
-		if own == "" {
-			own = state.Name
-		}
 		for _, host := range hostNames(state.Settings) {
-			for _, setting := range state.Settings[host] {
-				if setting.Step == own {
-					t.row(plain(state.Name), plain(string(host)), mono(setting.Knob.String()),
-						s.before(state.Name, host, setting.Knob), plain(setting.Value), s.readBack(state.Name, host, setting))
-				}
-			}
+			s.knobRows(t, state, host)
 		}
 	}
 	for _, state := range s.Plan.States {
@@ -205,6 +196,20 @@ func (s *study) knobTable() templates.Block {
 		}
 	}
 	return t.block()
+}
+
+// knobRows adds the knobs of a state's own step on one host.
+func (s *study) knobRows(t *tableBuilder, state lab.State, host lab.HostName) {
+	own := state.Step
+	if own == "" {
+		own = state.Name
+	}
+	for _, setting := range state.Settings[host] {
+		if setting.Step == own {
+			t.row(plain(state.Name), plain(string(host)), mono(setting.Knob.String()),
+				s.before(state.Name, host, setting.Knob), plain(setting.Value), s.readBack(state.Name, host, setting))
+		}
+	}
 }
 
 // serverWords is what was read from a running server itself.

@@ -58,6 +58,15 @@ const (
 	YardstickS      Metric = "yardstick_s" // mean CPU time of the fixed work before and after
 )
 
+// IsLatency reports whether m is a time that requests took.
+func (m Metric) IsLatency() bool {
+	switch m {
+	case MeanS, StdevS, MinS, P50S, P75S, P90S, P95S, P99S, P999S, MaxS, ConnectMeanS, WaitMeanS:
+		return true
+	}
+	return false
+}
+
 // Grade says how well the good responses of a run are evidenced (METHOD §2).
 type Grade string
 

@@ -86,9 +86,13 @@ type Finding struct {
 	Consequence Consequence        `json:"consequence,omitempty"`
 	Evidence    string             `json:"evidence,omitempty"` // numbers beside their thresholds, one sentence
 	Values      map[string]float64 `json:"values,omitempty"`
-	Advice      string             `json:"advice,omitempty"` // one sentence
-	Step        string             `json:"step,omitempty"`   // YAML of the step to try
+	Advice      string             `json:"advice,omitempty"`       // one sentence
+	Step        string             `json:"step,omitempty"`         // YAML of the step to try
+	LatencyOnly bool               `json:"latency_only,omitempty"` // rates and CPU of the run are as good as without it
 }
+
+// Concerns reports whether the finding qualifies figures of m.
+func (f Finding) Concerns(m Metric) bool { return !f.LatencyOnly || m.IsLatency() }
 
 // Yardstick is a fixed amount of work timed on every core at once.
 type Yardstick struct {

@@ -41,6 +41,9 @@ type Comparison struct {
 	Mixed      bool      `json:"mixed,omitempty"`       // load points disagree in sign
 	Prevented  string    `json:"prevented,omitempty"`   // why the figures cannot be compared; "" = they can
 	Part       int       `json:"part,omitempty"`        // of the campaign that was compared
+
+	LeftOut map[string]string `json:"left_out,omitempty"` // load points that the one figure is without → why
+	Doubts  []string          `json:"doubts,omitempty"`   // findings that qualify the figures: "foreign-cpu in 3 of 12 runs"
 }
 
 // Verdict is a comparison with its word, or a claim with its word.

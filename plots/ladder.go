@@ -154,15 +154,19 @@ func (e Effect) numbers() string {
 	}
 	low, high, ok := e.interval()
 	value, least := lab.PercentChange(e.Value, low, high), lab.PercentChange(low, low, high)
+	warned := ""
+	if e.Mark == Warned {
+		warned = ", warned"
+	}
 	switch {
 	case e.Mark == LowerBound && ok:
 		return least // the word says "at least"
 	case e.Mark == LowerBound:
 		return value
 	case !ok:
-		return value + ", no interval"
+		return value + ", no interval" + warned
 	}
-	return fmt.Sprintf("%s (%s … %s)", value, least, lab.PercentChange(high, low, high))
+	return fmt.Sprintf("%s (%s … %s)%s", value, least, lab.PercentChange(high, low, high), warned)
 }
 
 // look returns colour, marker and fill of a tone; the markers differ for black and white.

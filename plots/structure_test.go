@@ -180,6 +180,17 @@ func TestInvalidFigureIsNamedButNotDrawn(t *testing.T) {
 	}
 }
 
+func TestEffectOfWarnedRunsSaysSo(t *testing.T) {
+	e := Effect{Figure: Figure{Value: 1.1, Low: 1.05, High: 1.15, Mark: Warned}}
+	if got := e.numbers(); !strings.HasSuffix(got, "), warned") {
+		t.Errorf("%q", got)
+	}
+	e.Mark = Clean
+	if got := e.numbers(); strings.Contains(got, "warned") {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestPanelWithoutAnyFigureSaysSo(t *testing.T) {
 	m := Matrix{Title: "t", States: []string{"a"}, Loads: mixedLoads, Rows: []Row{{Name: "p99", Unit: Seconds, Figures: [][]Figure{
 		{{Value: 1, Low: 1, High: 1, Mark: Clean}, {Value: 1, Low: 1, High: 1, Mark: Clean}, {}}}}}}

@@ -123,11 +123,11 @@ func latencyCorrected(o Observation) lab.Finding {
 	const advice = "The rate stands; mean and percentiles are wrk's back-filled ones. Quieten the machine, or measure longer."
 	excess, ok := o.Figures[lab.Corrections]
 	if ok {
-		return graded(excess, []level{{correctedAbove, lab.Warn}}, advice, fmt.Sprintf("wrk's histogram holds %.4f more latencies than requests", excess))
+		return ofLatency(graded(excess, []level{{correctedAbove, lab.Warn}}, advice, fmt.Sprintf("wrk's histogram holds %.4f more latencies than requests", excess)))
 	}
 	for _, p := range o.Run.Processes {
 		if p.Report.Corrected {
-			return found(lab.Warn, advice, "its percentiles show that wrk back-filled its histogram by more than %g", correctedAbove)
+			return ofLatency(found(lab.Warn, advice, "its percentiles show that wrk back-filled its histogram by more than %g", correctedAbove))
 		}
 	}
 	return unknown("the size of the histogram is not known")

@@ -139,6 +139,12 @@ func found(c lab.Consequence, advice, format string, args ...any) lab.Finding {
 	return lab.Finding{Outcome: lab.Fired, Consequence: c, Evidence: fmt.Sprintf(format, args...), Advice: advice}
 }
 
+// ofLatency is a finding that leaves rates and CPU as good as they are.
+func ofLatency(f lab.Finding) lab.Finding {
+	f.LatencyOnly = f.Outcome == lab.Fired
+	return f
+}
+
 // with adds the numbers behind the evidence.
 func with(f lab.Finding, values map[string]float64) lab.Finding {
 	f.Values = values

@@ -281,6 +281,18 @@ func TestTieBetweenGeneratorAndServer(t *testing.T) {
 	}
 }
 
+func TestFindingsOnLatencyAloneSayThatTheyAre(t *testing.T) {
+	o := quietScene().observe()
+	o.Figures[lab.Corrections] = 0.05
+	o.Counts.ListenDrops, o.Counts.Accepts = known(172), known(100000)
+	o.Figures[lab.NonSuccess] = 1000
+	for code, want := range map[string]bool{"latency-corrected": true, "listen-overflow": true, "non-2xx": false} {
+		if f := finding(o, code); f.Outcome != lab.Fired || f.Concerns(lab.P99S) != true || f.Concerns(lab.Goodput) == want {
+			t.Errorf("%s: %+v", code, f)
+		}
+	}
+}
+
 func TestGeneratorAloneAtItsLimitGivesALowerBound(t *testing.T) {
 	sc := quietScene()
 	sc.client, sc.worker = 0.97, 0.88

@@ -82,6 +82,7 @@ func listenOverflow(o Observation) lab.Finding {
 		f.Evidence += fmt.Sprintf(", %.4g%% of those accepted (percentiles are warned above %g%%)", 100*share, 100*overflowWarned)
 		if share > overflowWarned {
 			f.Consequence = lab.Warn
+			f = ofLatency(f)
 		}
 	}
 	return with(f, values)

@@ -118,18 +118,39 @@ func enough(r lab.Run, m lab.Metric) bool {
 
 // marked returns the mark of a metric over valid runs. A run that was bound by its generator is a lower bound of the
 // goodput, leaves CPU time per request as it is, and makes everything else doubtful. When most runs are lower bounds
-// so is their median; when few are, it is merely warned.
+// so is their median; when few are, it is merely warned. A warning that concerns latencies leaves the others as they
+// are.
 func marked(runs []lab.Run, m lab.Metric) (plots.Mark, []string) {
-	warned, bound := codesOf(runs, lab.Warn), codesOf(runs, lab.LowerBound)
+	warned, bound := concerning(runs, m), codesOf(runs, lab.LowerBound)
 	switch {
 	case len(bound) > 0 && m == lab.Goodput && 2*boundRuns(runs) >= len(runs):
 		return plots.LowerBound, union(bound, warned)
-	case m == lab.CPUPerRequest && len(warned) == 0 && (len(bound) > 0 || allClean(runs)):
+	case m == lab.CPUPerRequest && len(warned) == 0 && !unexplained(runs):
 		return plots.Clean, nil
-	case len(warned)+len(bound) > 0 || !allClean(runs):
+	case len(warned)+len(bound) > 0 || unexplained(runs):
 		return plots.Warned, union(bound, warned)
 	}
 	return plots.Clean, nil
+}
+
+// concerning returns the codes of the warnings on a metric, sorted.
+func concerning(runs []lab.Run, m lab.Metric) []string {
+	var all []string
+	for _, r := range runs {
+		for _, f := range r.Findings {
+			if fired(f, lab.Warn) && f.Concerns(m) {
+				all = append(all, f.Code)
+			}
+		}
+	}
+	return union(all)
+}
+
+// unexplained reports whether a run is not clean without a finding that says why.
+func unexplained(runs []lab.Run) bool {
+	return slices.ContainsFunc(runs, func(r lab.Run) bool {
+		return r.Validity != lab.Clean && !slices.ContainsFunc(r.Findings, func(f lab.Finding) bool { return fired(f, lab.Warn) || fired(f, lab.LowerBound) })
+	})
 }
 
 func allClean(runs []lab.Run) bool {

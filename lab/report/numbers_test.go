@@ -44,6 +44,7 @@ func TestCellTakesTheValidAttemptOfEachRound(t *testing.T) {
 func TestMostlyBoundCellIsALowerBound(t *testing.T) {
 	bound := lab.Run{Validity: lab.Warned, Findings: []lab.Finding{{Code: "client-cpu", Outcome: lab.Fired, Consequence: lab.LowerBound}}}
 	clean := lab.Run{Validity: lab.Clean}
+	late := lab.Run{Validity: lab.Warned, Findings: []lab.Finding{{Code: "latency-corrected", Outcome: lab.Fired, Consequence: lab.Warn, LatencyOnly: true}}}
 	for _, c := range []struct {
 		runs []lab.Run
 		m    lab.Metric
@@ -55,10 +56,28 @@ func TestMostlyBoundCellIsALowerBound(t *testing.T) {
 		{[]lab.Run{bound, bound, clean}, lab.P99S, plots.Warned},
 		{[]lab.Run{clean, clean}, lab.Goodput, plots.Clean},
 		{[]lab.Run{{Validity: lab.Warned}}, lab.CPUPerRequest, plots.Warned},
+		{[]lab.Run{late, clean}, lab.Goodput, plots.Clean},
+		{[]lab.Run{late, clean}, lab.P99S, plots.Warned},
 	} {
 		if got, _ := marked(c.runs, c.m); got != c.want {
 			t.Errorf("%d runs, %s: mark %d, want %d", len(c.runs), c.m, got, c.want)
 		}
+	}
+}
+
+func TestAnEffectOfWarnedRunsIsMarkedOnTheLadder(t *testing.T) {
+	v := lab.Verdict{Word: lab.Helps, Comparison: lab.Comparison{Pairs: 6, Ratio: 1.1, Low: 1.05, High: 1.15}}
+	s := &study{}
+	if got := s.effect(v, true).Mark; got != plots.Clean {
+		t.Errorf("clean runs: mark %d", got)
+	}
+	v.Comparison.Doubts = []string{"foreign-cpu in 1 of 12 runs"}
+	if got := s.effect(v, true).Mark; got != plots.Warned {
+		t.Errorf("warned runs: mark %d", got)
+	}
+	v.Comparison.LowerBound = true
+	if got := s.effect(v, true).Mark; got != plots.LowerBound {
+		t.Errorf("a lower bound from warned runs: mark %d", got)
 	}
 }
 

@@ -281,13 +281,14 @@ func TestSummaryIsHonestWhenNothingHelps(t *testing.T) {
 	r := fakeResults(t)
 	undecided := verdictOf(lab.Undecided, lab.Goodput, "access log off", "baseline")
 	undecided.MoreRounds = 9
-	r.Verdicts = []lab.Verdict{undecided,
-		verdictOf(lab.NotMeasurable, lab.Goodput, "file cache", "access log off"), verdictOf(lab.Hurts, lab.Goodput, "sockets", "file cache")}
+	unmeasured := verdictOf(lab.NotMeasurable, lab.Goodput, "file cache", "access log off")
+	unmeasured.Comparison.Prevented = "5 of 6 rounds are incomplete"
+	r.Verdicts = []lab.Verdict{undecided, unmeasured, verdictOf(lab.Hurts, lab.Goodput, "sockets", "file cache")}
 	r.Plan.Experiment.Repeat.Control = true
 	r.Campaign.Status = lab.StatusInterrupted
 	text := markdown(t, r)
 	wants(t, text, "No step was found to help.", "Could not be told: “access log off” +2% (−3% … +8%); about 9 more rounds would tell.",
-		"Could not be measured: “file cache” (foreign-cpu in 12 of 12 runs).", "Hurts: “sockets” +2%", "This campaign was interrupted",
+		"Could not be measured: “file cache” (5 of 6 rounds are incomplete).", "Hurts: “sockets” +2%", "This campaign was interrupted",
 		"nothing shows whether the intervals are honest", "Not judged: “access log off”, “file cache”, “sockets”.")
 }
 

@@ -159,6 +159,9 @@ func (s *study) effect(v lab.Verdict, known bool) plots.Effect {
 		return e
 	}
 	e.Figure = plots.Figure{Value: c.Ratio, Mark: plots.Clean}
+	if len(c.Doubts) > 0 {
+		e.Mark = plots.Warned
+	}
 	e.Low, e.High = interval(c)
 	if c.LowerBound || v.Word == lab.AtLeast {
 		e.Mark = plots.LowerBound

@@ -134,8 +134,8 @@ func (s *study) outcomeGroups() []outcomeGroup {
 func (s *study) mention(r rung, v lab.Verdict) string {
 	c := v.Comparison
 	if v.Word == lab.NotMeasurable {
-		if len(v.Reasons) > 0 {
-			return quoted(r.name) + " (" + strings.Join(v.Reasons, "; ") + ")"
+		if c.Prevented != "" {
+			return quoted(r.name) + " (" + c.Prevented + ")"
 		}
 		return quoted(r.name)
 	}

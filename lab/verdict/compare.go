@@ -6,6 +6,7 @@
 package verdict
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -31,7 +32,9 @@ func Compare(a, b []lab.Run, m lab.Metric) lab.Comparison {
 // as its verdicts do, for exploration: an interval, no word.
 func Between(r lab.Results, over, state lab.CellID, m lab.Metric) lab.Comparison {
 	c := newCampaign(r.Plan, r.Runs)
-	return c.compare(pair{target: state.Target, state: state.State, over: over.State}, state.Load, m)
+	compared := c.compare(pair{target: state.Target, state: state.State, over: over.State}, state.Load, m)
+	compared.Doubts = c.doubts(compared)
+	return compared
 }
 
 // slot is where a run belongs within its state.
@@ -132,8 +135,22 @@ func compare(base, state side, m lab.Metric, confidence float64) lab.Comparison 
 		return c
 	}
 	c := pairUp(base.only(kept), state.only(kept), m, confidence)
-	c.LowerBound = lower
+	c.LowerBound, c.LeftOut = lower, byLoad(prevented)
 	return c
+}
+
+// byLoad turns reasons with their load points into load points with their reasons; nil when there are none.
+func byLoad(prevented map[string][]string) map[string]string {
+	if len(prevented) == 0 {
+		return nil
+	}
+	out := map[string]string{}
+	for reason, loads := range prevented {
+		for _, load := range loads {
+			out[load] = reason
+		}
+	}
+	return out
 }
 
 // reasons writes what prevents each load point; one reason for all stands alone.
@@ -167,7 +184,7 @@ func compareLoad(base, state side, m lab.Metric, confidence float64) lab.Compari
 	if c.Prevented != "" {
 		return c
 	}
-	c.LowerBound, c.Prevented = rateLimits(base.ofPart(c.Part), state.ofPart(c.Part), m)
+	c.LowerBound, c.Prevented = limits(base.ofPart(c.Part), state.ofPart(c.Part), m)
 	return c
 }
 
@@ -178,18 +195,18 @@ func newComparison(base, state side, m lab.Metric) lab.Comparison {
 // pairUp pairs the rounds of the part with the most pairs and computes the figures.
 func pairUp(base, state side, m lab.Metric, confidence float64) lab.Comparison {
 	c := newComparison(base, state, m)
-	logs := map[int]map[int][]float64{} // part → round → log ratios of its load points
+	parts := map[int]rounds{}
 	for at := range base.tried {
-		addRatio(logs, base, state, at, m)
+		addRatio(parts, base, state, at, m)
 	}
 	for at := range state.tried {
 		if !base.tried[at] {
-			addRatio(logs, base, state, at, m)
+			addRatio(parts, base, state, at, m)
 		}
 	}
-	for _, part := range slices.Sorted(maps.Keys(logs)) {
-		if means := roundMeans(logs[part]); len(means) >= c.Pairs {
-			c.Part, c.Pairs, c.LogRatios, c.Lost = part, len(means), means, len(logs[part])-len(means)
+	for _, part := range slices.Sorted(maps.Keys(parts)) {
+		if means := parts[part].means(); len(means) >= c.Pairs {
+			c.Part, c.Pairs, c.LogRatios, c.Lost = part, len(means), means, len(parts[part])-len(means)
 		}
 	}
 	fill(&c, confidence)
@@ -200,23 +217,23 @@ func pairUp(base, state side, m lab.Metric, confidence float64) lab.Comparison {
 }
 
 // addRatio notes the round as tried, and its log ratio where both runs are there and have the figure.
-func addRatio(logs map[int]map[int][]float64, base, state side, at slot, m lab.Metric) {
-	rounds := logs[at.part]
-	if rounds == nil {
-		rounds = map[int][]float64{}
-		logs[at.part] = rounds
+func addRatio(parts map[int]rounds, base, state side, at slot, m lab.Metric) {
+	if parts[at.part] == nil {
+		parts[at.part] = rounds{}
+	}
+	round := parts[at.part][at.round]
+	if round == nil {
+		round = map[string]float64{}
+		parts[at.part][at.round] = round
 	}
 	a, b := base.valid[at], state.valid[at]
-	if a != nil && b != nil {
-		x, okX := figure(a, m)
-		y, okY := figure(b, m)
-		if okX && okY {
-			rounds[at.round] = append(rounds[at.round], math.Log(y/x))
-			return
-		}
+	if a == nil || b == nil {
+		return
 	}
-	if _, noted := rounds[at.round]; !noted {
-		rounds[at.round] = nil
+	x, okX := figure(a, m)
+	y, okY := figure(b, m)
+	if okX && okY {
+		round[at.load] = math.Log(y / x)
 	}
 }
 
@@ -231,20 +248,58 @@ func figure(r *lab.Run, m lab.Metric) (float64, bool) {
 	return v, known && v > 0 && !math.IsInf(v, 0) && !math.IsNaN(v)
 }
 
-// roundMeans averages within each round that has a pair, by ascending round.
-func roundMeans(rounds map[int][]float64) []float64 {
+// rounds are the log ratios of one part: round → load point → log ratio. A round without any was tried and lost.
+type rounds map[int]map[string]float64
+
+// means averages within each round that has a pair, by ascending round. A round that lacks a load point is not taken
+// for one in which that load point shows what the others do: it counts with how far its load points are from their own
+// means, about the mean of all. Were it averaged as it is, losing the load point at which a step acts would lose the
+// effect.
+func (r rounds) means() []float64 {
+	effects := r.effects()
+	all := average(effects)
 	var means []float64
-	for _, round := range slices.Sorted(maps.Keys(rounds)) {
-		if logs := rounds[round]; len(logs) > 0 {
-			slices.Sort(logs) // the same sum whatever the order of the runs
-			sum := 0.0
-			for _, l := range logs {
-				sum += l
+	for _, round := range slices.Sorted(maps.Keys(r)) {
+		switch logs := r[round]; len(logs) {
+		case 0:
+		case len(effects):
+			means = append(means, average(logs))
+		default:
+			apart := map[string]float64{}
+			for load, l := range logs {
+				apart[load] = l - effects[load]
 			}
-			means = append(means, sum/float64(len(logs)))
+			means = append(means, all+average(apart))
 		}
 	}
 	return means
+}
+
+// effects are the mean log ratio of each load point.
+func (r rounds) effects() map[string]float64 {
+	byLoad := map[string]map[int]float64{}
+	for round, logs := range r {
+		for load, l := range logs {
+			if byLoad[load] == nil {
+				byLoad[load] = map[int]float64{}
+			}
+			byLoad[load][round] = l
+		}
+	}
+	effects := map[string]float64{}
+	for load, logs := range byLoad {
+		effects[load] = average(logs)
+	}
+	return effects
+}
+
+// average is the mean of the values in the order of their keys, so that the sum is the same each time; 0 of none.
+func average[K cmp.Ordered](values map[K]float64) float64 {
+	sum := 0.0
+	for _, k := range slices.Sorted(maps.Keys(values)) {
+		sum += values[k]
+	}
+	return sum / max(1, float64(len(values)))
 }
 
 // fill computes ratio, intervals and p from the log ratios, and prevents what has too few.

@@ -2,6 +2,8 @@ package verdict
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"ngxlab/lab"
 )
@@ -43,7 +45,11 @@ func (c campaign) qualify(all, control []lab.Verdict) {
 	for i := range all {
 		v := &all[i]
 		compared := v.Comparison
-		v.Reasons = append(v.Reasons, doubts(c.used(compared))...)
+		v.Comparison.Doubts = c.doubts(compared)
+		v.Reasons = append(v.Reasons, v.Comparison.Doubts...)
+		for _, load := range slices.Sorted(maps.Keys(compared.LeftOut)) {
+			v.Reasons = append(v.Reasons, fmt.Sprintf("without %s: %s", load, compared.LeftOut[load]))
+		}
 		if v.Word != lab.NotMeasurable && c.plan.Experiment.Order == lab.Blocked {
 			v.Text += ", confounded with time"
 			v.Reasons = append(v.Reasons, "confounded with time: the states were measured one after the other")
@@ -65,12 +71,25 @@ func (c campaign) qualify(all, control []lab.Verdict) {
 	}
 }
 
+// doubts are what qualifies a comparison by its runs, and a comparison of latencies by itself: in a closed loop they are
+// no figure of their own (METHOD §1).
+func (c campaign) doubts(compared lab.Comparison) []string {
+	runs := c.used(compared)
+	out := doubts(runs, compared.Metric, compared.LowerBound)
+	closed := func(r *lab.Run) bool { return r.LoopModel == lab.ClosedLoop }
+	if compared.Metric.IsLatency() && slices.ContainsFunc(runs, closed) {
+		out = append(out, "closed loop: latency follows from goodput and connections, and is compared at the same offered rate only")
+	}
+	return out
+}
+
 // used are the runs that a comparison took.
 func (c campaign) used(compared lab.Comparison) []*lab.Run {
 	var runs []*lab.Run
 	for _, state := range []string{compared.Over, compared.State} {
 		for at, r := range c.sides[lab.CellID{Target: compared.Target, State: state}].valid {
-			if at.part == compared.Part && (compared.Load == at.load || compared.Load == "" && c.headline[at.load]) {
+			_, left := compared.LeftOut[at.load]
+			if at.part == compared.Part && !left && (compared.Load == at.load || compared.Load == "" && c.headline[at.load]) {
 				runs = append(runs, r)
 			}
 		}

@@ -12,7 +12,7 @@ import (
 // maxErrorRatio is the error ratio up to which rates are compared (METHOD §8).
 const maxErrorRatio = 0.05
 
-// isRate says whether the generator or errors can spoil a comparison of m. CPU per request stays comparable.
+// isRate says whether the generator can spoil a comparison of m. CPU per request stays comparable.
 func isRate(m lab.Metric) bool {
 	return m == lab.Goodput || m == lab.RequestRate || m == lab.BytesRate
 }
@@ -38,21 +38,33 @@ func (s side) ofPart(part int) []*lab.Run {
 	return runs
 }
 
-// rateLimits judges whether rates may be compared: the base must not be limited by the generator; a state that is
-// gives a lower bound. Neither may have too many errors.
-func rateLimits(base, state []*lab.Run, m lab.Metric) (lower bool, prevented string) {
-	if !isRate(m) {
+// limits judges whether the runs may be compared on m. Neither side may have too many errors, whatever the figure: a
+// fast error page is cheap for the server and soon answered. For rates the base must not be limited by the generator; a
+// state that is gives a lower bound.
+func limits(base, state []*lab.Run, m lab.Metric) (lower bool, prevented string) {
+	if m == lab.ErrorRatio {
 		return false, ""
 	}
 	for _, runs := range [][]*lab.Run{base, state} {
 		if e, known := meanErrors(runs); known && e > maxErrorRatio {
-			return false, fmt.Sprintf("errors %.3g%% of %q, rates are compared up to %g%%", 100*e, runs[0].Cell.State, 100*maxErrorRatio)
+			return false, fmt.Sprintf("errors %.3g%% of %q, %s are compared up to %g%%", 100*e, runs[0].Cell.State, figuresOf(m), 100*maxErrorRatio)
 		}
+	}
+	if !isRate(m) {
+		return false, ""
 	}
 	if codes := generatorLimited(base); codes != "" {
 		return false, fmt.Sprintf("the load generator was the limit of %q (%s)", base[0].Cell.State, codes)
 	}
 	return generatorLimited(state) != "", ""
+}
+
+// figuresOf names what m is one of.
+func figuresOf(m lab.Metric) string {
+	if isRate(m) {
+		return "rates"
+	}
+	return "figures"
 }
 
 // generatorLimited returns the codes by which at least half of the runs were limited by the generator; "" when they
@@ -90,13 +102,14 @@ func meanErrors(runs []*lab.Run) (float64, bool) {
 	return sum / float64(n), true
 }
 
-// doubts lists the warnings of the runs that were compared: "foreign-cpu in 3 of 12 runs".
-func doubts(runs []*lab.Run) []string {
+// doubts lists what qualifies a comparison on m, by the findings of its runs: "foreign-cpu in 3 of 12 runs". Of a rate
+// that is compared both ways, the runs that the generator limited are among them.
+func doubts(runs []*lab.Run, m lab.Metric, lower bool) []string {
 	counts := map[string]int{}
 	for _, r := range runs {
 		seen := map[string]bool{}
 		for _, f := range r.Findings {
-			if f.Outcome == lab.Fired && f.Consequence == lab.Warn && !seen[f.Code] {
+			if f.Outcome == lab.Fired && doubtful(f, m, lower) && !seen[f.Code] {
 				seen[f.Code] = true
 				counts[f.Code]++
 			}
@@ -107,6 +120,16 @@ func doubts(runs []*lab.Run) []string {
 		out = append(out, fmt.Sprintf("%s in %d of %d runs", code, counts[code], len(runs)))
 	}
 	return out
+}
+
+func doubtful(f lab.Finding, m lab.Metric, lower bool) bool {
+	switch f.Consequence {
+	case lab.Warn:
+		return f.Concerns(m)
+	case lab.LowerBound:
+		return isRate(m) && !lower
+	}
+	return false
 }
 
 // spoilers are the codes of the findings that made a run invalid.

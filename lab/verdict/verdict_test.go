@@ -93,10 +93,90 @@ func TestPartsAreNeverMixed(t *testing.T) {
 func TestOneFigureIsTheMeanOverLoadPoints(t *testing.T) {
 	a := append(runs("base", "a", lab.Goodput, 100, 100, 100), runs("base", "b", lab.Goodput, 10, 10, 10)...)
 	b := append(runs("tuned", "a", lab.Goodput, 121, 121, 121), runs("tuned", "b", lab.Goodput, 10, 10, 10)...)
-	b[5].Validity = lab.Invalid // load b of round 3: that round has load a alone
 	c := Compare(a, b, lab.Goodput)
-	if c.Load != "" || c.Pairs != 3 || math.Abs(c.LogRatios[0]-math.Log(1.1)) > 1e-9 || math.Abs(c.LogRatios[2]-math.Log(1.21)) > 1e-9 {
+	if c.Load != "" || c.Pairs != 3 || math.Abs(c.LogRatios[0]-math.Log(1.1)) > 1e-9 || math.Abs(c.LogRatios[2]-math.Log(1.1)) > 1e-9 {
 		t.Errorf("%+v", c)
+	}
+}
+
+func TestARoundThatLacksALoadPointDoesNotPassTheOthersOffAsTheWhole(t *testing.T) {
+	a := append(runs("base", "a", lab.Goodput, 100, 100, 100), runs("base", "b", lab.Goodput, 10, 10, 10)...)
+	b := append(runs("tuned", "a", lab.Goodput, 121, 121, 121), runs("tuned", "b", lab.Goodput, 10, 10, 10)...)
+	for lost, name := range map[int]string{2: "the load point at which the step acts", 5: "the other one"} {
+		rs := slices.Clone(b)
+		rs[lost].Validity = lab.Invalid // of round 3
+		c := Compare(a, rs, lab.Goodput)
+		if c.Pairs != 3 || c.Lost != 0 || math.Abs(c.LogRatios[2]-math.Log(1.1)) > 1e-9 || math.Abs(c.Ratio-1.1) > 1e-9 {
+			t.Errorf("without %s: %+v", name, c)
+		}
+	}
+}
+
+func TestTheOneFigureNamesTheLoadPointsItIsWithout(t *testing.T) {
+	p := planOf(1, []string{"a", "b"}, repeat20)
+	rs := figures(p, lab.Goodput, func(string, string) float64 { return 1 })
+	for i, r := range rs {
+		if r.Cell.Load == "b" {
+			limited(rs[i:], 1)
+		}
+	}
+	v := find(t, All(lab.Results{Plan: p, Runs: rs}), FamilySteps, "step1", "")
+	if want := `the load generator was the limit of "base" (client-cpu)`; v.Comparison.LeftOut["b"] != want || !slices.Contains(v.Reasons, "without b: "+want) {
+		t.Errorf("%+v", v)
+	}
+	if strings.Contains(strings.Join(v.Reasons, " "), "client-cpu in") {
+		t.Errorf("runs that were left out cast doubt: %q", v.Reasons)
+	}
+}
+
+func TestErrorPagesAreNoCheaperServer(t *testing.T) {
+	a := runs("base", "a", lab.CPUPerRequest, times(base, 1e-8)...)
+	b := runs("tuned", "a", lab.CPUPerRequest, times(base, 0.4e-8)...)
+	for i := range b {
+		b[i].Figures[lab.ErrorRatio] = 1
+	}
+	want := `errors 100% of "tuned", figures are compared up to 5%`
+	if v := word(Compare(a, b, lab.CPUPerRequest), 0.02); v.Word != lab.NotMeasurable || v.Comparison.Prevented != want {
+		t.Errorf("%s: %s", v.Word, v.Text)
+	}
+}
+
+func TestAFewGeneratorLimitedRunsAreTold(t *testing.T) {
+	p := planOf(1, []string{"a"}, repeat20)
+	rs := figures(p, lab.Goodput, func(string, string) float64 { return 1 })
+	limited(rs, 1)
+	v := find(t, All(lab.Results{Plan: p, Runs: rs}), FamilySteps, "step1", "")
+	if v.Comparison.LowerBound || !slices.Contains(v.Reasons, "client-cpu in 1 of 12 runs") {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestFindingsOnLatencyLeaveRatesAlone(t *testing.T) {
+	p := planOf(1, []string{"a"}, repeat20)
+	for m, want := range map[lab.Metric][]string{
+		lab.Goodput: nil,
+		lab.P99S: {"latency-corrected in 1 of 12 runs",
+			"closed loop: latency follows from goodput and connections, and is compared at the same offered rate only"},
+	} {
+		rs := figures(p, m, func(string, string) float64 { return 1 })
+		for i := range rs {
+			rs[i].LoopModel = lab.ClosedLoop
+		}
+		rs[0].Findings = []lab.Finding{{Code: "latency-corrected", Outcome: lab.Fired, Consequence: lab.Warn, LatencyOnly: true}}
+		c := Between(lab.Results{Plan: p, Runs: rs}, lab.CellID{Target: "web", State: "base"}, lab.CellID{Target: "web", State: "step1"}, m)
+		if !slices.Equal(c.Doubts, want) {
+			t.Errorf("%s: %q", m, c.Doubts)
+		}
+	}
+}
+
+func TestIntervalsThatDisagreeAboutNoEffectAreUndecided(t *testing.T) {
+	for _, c := range []struct{ low, high, hlLow, hlHigh float64 }{{1.001, 1.01, 0.999, 1.01}, {0.999, 1.01, 1.001, 1.01}} {
+		k := comparison(c.low, 1.005, c.high)
+		k.HLLow, k.HLHigh = c.hlLow, c.hlHigh
+		if v := word(k, 0.02); v.Word != lab.Undecided || !strings.Contains(v.Text, "the rank interval") {
+			t.Errorf("%+v: %s", c, v.Text)
+		}
 	}
 }
 

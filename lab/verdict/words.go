@@ -25,13 +25,11 @@ func word(c lab.Comparison, delta float64) lab.Verdict {
 		lowerBoundWord(&v, significant)
 	case significant && rankAgrees(c):
 		direction(&v, delta)
-	case within(c.Low, c.High, delta):
+	case within(c.Low, c.High, delta) && rankAgrees(c):
 		v.Word, v.Text = lab.NoDifference, fmt.Sprintf("no difference larger than ±%s%s", share(delta), of(c.Metric))
 	default:
 		undecided(&v, delta)
-		if significant {
-			v.Text += "; the rank interval " + span(c.HLLow, c.HLHigh, c) + " includes 0%"
-		}
+		v.Text += rankText(c)
 	}
 	return v
 }
@@ -41,9 +39,23 @@ func excludesOne(low, high float64) bool { return low > 1 || high < 1 }
 // within says whether the interval lies within ±delta.
 func within(low, high, delta float64) bool { return low >= 1-delta && high <= 1+delta }
 
-// rankAgrees says that the rank interval does not contradict a t interval that excludes 1. Below six pairs there is
-// none, and t stands alone.
-func rankAgrees(c lab.Comparison) bool { return c.HLHigh == 0 || excludesOne(c.HLLow, c.HLHigh) }
+// rankAgrees says that both intervals exclude 1, or neither. Below six pairs there is no rank interval, and t stands
+// alone.
+func rankAgrees(c lab.Comparison) bool {
+	return c.HLHigh == 0 || excludesOne(c.HLLow, c.HLHigh) == excludesOne(c.Low, c.High)
+}
+
+// rankText says how the rank interval disagrees; "" when it does not.
+func rankText(c lab.Comparison) string {
+	if rankAgrees(c) {
+		return ""
+	}
+	does := "includes"
+	if excludesOne(c.HLLow, c.HLHigh) {
+		does = "excludes"
+	}
+	return "; the rank interval " + span(c.HLLow, c.HLHigh, c) + " " + does + " 0%"
+}
 
 func direction(v *lab.Verdict, delta float64) {
 	c := v.Comparison

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -92,9 +95,9 @@ func compareStates(ctx context.Context, a *app, s *store.Store, c lab.CampaignID
 	}
 	p := &page{w: a.out}
 	p.line("%s over %s, campaign %s: ratio of paired rounds with its 95%% interval; exploratory, not a verdict", state, over, c)
-	t := newTable([]int{3, 4}, "metric", "target", "load", "rounds", "ratio", "interval")
+	t := newTable([]int{3, 4}, "metric", "target", "load", "rounds", "ratio", "interval", "note")
 	for _, k := range all {
-		t.row(string(k.Metric), string(k.Target), loadName(k.Load), fmt.Sprint(k.Pairs), ratio(k), interval(k))
+		t.row(string(k.Metric), string(k.Target), loadName(k.Load), fmt.Sprint(k.Pairs), ratio(k), interval(k), note(k))
 	}
 	p.table("  ", t)
 	return p.err
@@ -115,18 +118,37 @@ func loadName(name string) string {
 	return name
 }
 
+// ratio is "–" where nothing can be compared, and where a lower bound is all that is known.
 func ratio(c lab.Comparison) string {
-	if c.Pairs == 0 || c.Ratio == 0 {
+	if c.Pairs == 0 || c.Ratio == 0 || c.Prevented != "" || c.LowerBound {
 		return "–"
 	}
 	return fmt.Sprintf("%.3f", c.Ratio)
 }
 
 func interval(c lab.Comparison) string {
-	if c.Pairs < 2 || c.Low == 0 && c.High == 0 {
+	switch {
+	case c.Pairs < 2 || c.Low == 0 && c.High == 0 || c.Prevented != "":
 		return "none"
+	case c.LowerBound:
+		return fmt.Sprintf("≥ %.3f", c.Low)
 	}
 	return fmt.Sprintf("%.3f … %.3f", c.Low, c.High)
+}
+
+// note says what a reader must know with a comparison.
+func note(c lab.Comparison) string {
+	var all []string
+	if c.Prevented != "" {
+		all = append(all, "not comparable: "+c.Prevented)
+	}
+	if c.LowerBound {
+		all = append(all, fmt.Sprintf("at least: the load generator was the limit of %q", c.State))
+	}
+	for _, load := range slices.Sorted(maps.Keys(c.LeftOut)) {
+		all = append(all, fmt.Sprintf("without %s: %s", load, c.LeftOut[load]))
+	}
+	return strings.Join(append(all, c.Doubts...), "; ")
 }
 
 // beside is one cell of two campaigns: medians, because rounds of different campaigns are no pairs.
@@ -136,6 +158,11 @@ type beside struct {
 	First  float64    `json:"first"`
 	Second float64    `json:"second"`
 	Ratio  float64    `json:"ratio_of_medians,omitempty"`
+
+	LowerBound   bool     `json:"lower_bound,omitempty"` // the load generator was the limit of the first campaign
+	Prevented    string   `json:"prevented,omitempty"`   // why there is no ratio
+	FirstDoubts  []string `json:"first_doubts,omitempty"`
+	SecondDoubts []string `json:"second_doubts,omitempty"`
 }
 
 // sideBySide is what compare --json prints of two campaigns.
@@ -157,7 +184,7 @@ func compareCampaigns(ctx context.Context, a *app, s *store.Store, first, second
 	}
 	both := sideBySide{First: x.Campaign.ID, Second: y.Campaign.ID, Conditions: append([]string{}, conditions(x, y)...), Cells: []beside{}}
 	for _, cell := range x.Plan.Cells {
-		both.Cells = append(both.Cells, besides(medians(x.Runs, cell.ID), medians(y.Runs, cell.ID), cell.ID)...)
+		both.Cells = append(both.Cells, besides(validRuns(x.Runs, cell.ID), validRuns(y.Runs, cell.ID), cell.ID)...)
 	}
 	if len(both.Cells) == 0 {
 		return &hinted{err: fmt.Errorf("campaigns %s and %s have no cell in common", both.First, both.Second), hint: "cells are the same when host, state and load point have the same names"}
@@ -170,29 +197,57 @@ func compareCampaigns(ctx context.Context, a *app, s *store.Store, first, second
 	for _, c := range both.Conditions {
 		p.line("differs: %s", c)
 	}
-	t := newTable([]int{3, 4, 5}, "state", "load", "metric", "first", "second", "ratio")
+	t := newTable([]int{3, 4, 5}, "state", "load", "metric", "first", "second", "ratio", "note")
 	for _, b := range both.Cells {
-		t.row(b.Cell.State, b.Cell.Load, string(b.Metric), figure(b.Metric, b.First), figure(b.Metric, b.Second), fmt.Sprintf("%.3f", b.Ratio))
+		t.row(b.Cell.State, b.Cell.Load, string(b.Metric), figure(b.Metric, b.First), figure(b.Metric, b.Second), b.ratio(), b.note())
 	}
 	p.table("  ", t)
 	return p.err
 }
 
-func besides(x, y lab.Figures, cell lab.CellID) []beside {
+func besides(x, y []lab.Run, cell lab.CellID) []beside {
+	first, second := medians(x), medians(y)
 	var all []beside
 	for _, m := range comparedMetrics {
-		v, inX := x[m]
-		w, inY := y[m]
+		v, inX := first[m]
+		w, inY := second[m]
 		if !inX || !inY {
 			continue
 		}
-		b := beside{Cell: cell, Metric: m, First: v, Second: w}
-		if w != 0 {
+		b := beside{Cell: cell, Metric: m, First: v, Second: w, FirstDoubts: verdict.Doubts(x, m), SecondDoubts: verdict.Doubts(y, m)}
+		if b.LowerBound, b.Prevented = verdict.Limits(y, x, m); b.Prevented == "" && w != 0 {
 			b.Ratio = v / w
 		}
 		all = append(all, b)
 	}
 	return all
+}
+
+func (b beside) ratio() string {
+	switch {
+	case b.Ratio == 0:
+		return "–"
+	case b.LowerBound:
+		return fmt.Sprintf("≥ %.3f", b.Ratio)
+	}
+	return fmt.Sprintf("%.3f", b.Ratio)
+}
+
+func (b beside) note() string {
+	var all []string
+	if b.Prevented != "" {
+		all = append(all, "not comparable: "+b.Prevented)
+	}
+	if b.LowerBound {
+		all = append(all, "at least: the load generator was the limit of the first")
+	}
+	for _, d := range b.FirstDoubts {
+		all = append(all, "first: "+d)
+	}
+	for _, d := range b.SecondDoubts {
+		all = append(all, "second: "+d)
+	}
+	return strings.Join(all, "; ")
 }
 
 // conditions are what differs between two campaigns apart from their figures.

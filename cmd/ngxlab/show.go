@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"ngxlab/lab"
+	"ngxlab/lab/verdict"
 	"ngxlab/store"
 )
 
@@ -50,10 +51,12 @@ type shown struct {
 	List     []shownRun          `json:"run_list"`
 }
 
-// shownCell is a cell with the medians of its valid runs.
+// shownCell is a cell with the medians of its valid runs, and what qualifies them.
 type shownCell struct {
 	store.CellCount
-	Medians lab.Figures `json:"medians,omitempty"`
+	Medians    lab.Figures `json:"medians,omitempty"`
+	LowerBound bool        `json:"lower_bound,omitempty"` // goodput: the load generator was the limit
+	Doubts     []string    `json:"doubts,omitempty"`      // "foreign-cpu in 1 of 6 runs"
 }
 
 // shownRun is a run in a list.
@@ -66,7 +69,7 @@ type shownRun struct {
 	Validity lab.Validity `json:"validity"`
 	Limit    string       `json:"limit,omitempty"`
 	Figures  lab.Figures  `json:"figures,omitempty"`
-	Findings []string     `json:"findings,omitempty"` // codes, warned or worse
+	Findings []string     `json:"findings,omitempty"` // codes, lower bound, warned or invalid
 }
 
 func showCampaign(ctx context.Context, a *app, s *store.Store, id string, o showOptions) error {
@@ -84,7 +87,8 @@ func showCampaign(ctx context.Context, a *app, s *store.Store, id string, o show
 	}
 	sh := shown{Campaign: r.Campaign, Version: r.Version, Verdicts: r.Verdicts, Builds: r.Builds, List: []shownRun{}}
 	for _, n := range counts {
-		sh.Cells = append(sh.Cells, shownCell{n, medians(r.Runs, n.Cell)})
+		valid := validRuns(r.Runs, n.Cell)
+		sh.Cells = append(sh.Cells, shownCell{n, medians(valid), verdict.LowerBound(valid, lab.Goodput), cellDoubts(valid)})
 	}
 	for _, run := range r.Runs {
 		sh.List = append(sh.List, shownRun{run.ID, run.Cell, run.Part, run.Round, run.Attempt, run.Validity, run.Limit, run.Figures, grave(run.Findings)})
@@ -99,18 +103,39 @@ func showCampaign(ctx context.Context, a *app, s *store.Store, id string, o show
 	return printCampaign(a, r, sh)
 }
 
-// medians are the medians of a cell's valid runs of the last part.
-func medians(runs []lab.Run, cell lab.CellID) lab.Figures {
+// validRuns are a cell's valid runs of the last part.
+func validRuns(runs []lab.Run, cell lab.CellID) []lab.Run {
 	part := 0
 	for _, r := range runs {
 		part = max(part, r.Part)
 	}
-	values := map[lab.Metric][]float64{}
+	var valid []lab.Run
 	for _, r := range runs {
 		if r.Cell == cell && r.Part == part && r.Validity != lab.Invalid {
-			for m, v := range r.Figures {
-				values[m] = append(values[m], v)
-			}
+			valid = append(valid, r)
+		}
+	}
+	return valid
+}
+
+// cellDoubts are what qualifies any of the figures shown of a cell.
+func cellDoubts(valid []lab.Run) []string {
+	var all []string
+	for _, m := range shownMetrics {
+		all = append(all, verdict.Doubts(valid, m)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// shownMetrics are the figures shown of a cell.
+var shownMetrics = []lab.Metric{lab.Goodput, lab.P99S, lab.CPUPerRequest}
+
+func medians(runs []lab.Run) lab.Figures {
+	values := map[lab.Metric][]float64{}
+	for _, r := range runs {
+		for m, v := range r.Figures {
+			values[m] = append(values[m], v)
 		}
 	}
 	all := lab.Figures{}
@@ -125,7 +150,7 @@ func medians(runs []lab.Run, cell lab.CellID) lab.Figures {
 func grave(fs []lab.Finding) []string {
 	var codes []string
 	for _, f := range fs {
-		if f.Outcome == lab.Fired && (f.Consequence == lab.Warn || f.Consequence == lab.Invalidate) {
+		if f.Outcome == lab.Fired && f.Consequence != lab.Note && f.Consequence != lab.Limit {
 			codes = append(codes, f.Code)
 		}
 	}
@@ -147,10 +172,14 @@ func printCampaign(a *app, r lab.Results, sh shown) error {
 	}
 	verdictTable(p, sh.Verdicts)
 	p.heading("Cells (medians of the valid runs)")
-	t := newTable([]int{3, 4, 5, 6, 7}, "target", "state", "load", "runs", "invalid", "goodput", "p99", "CPU per request")
+	t := newTable([]int{3, 4, 5, 6, 7}, "target", "state", "load", "runs", "invalid", "goodput", "p99", "CPU per request", "findings")
 	for _, c := range sh.Cells {
+		goodput := known(c.Medians, lab.Goodput)
+		if c.LowerBound {
+			goodput = "≥ " + goodput
+		}
 		t.row(string(c.Cell.Target), c.Cell.State, c.Cell.Load, number(float64(c.Runs)), number(float64(c.Invalid)),
-			known(c.Medians, lab.Goodput), known(c.Medians, lab.P99S), known(c.Medians, lab.CPUPerRequest))
+			goodput, known(c.Medians, lab.P99S), known(c.Medians, lab.CPUPerRequest), strings.Join(c.Doubts, ", "))
 	}
 	p.table("  ", t)
 	printRuns(p, sh.List)

@@ -78,7 +78,7 @@ func (c campaign) doubts(compared lab.Comparison) []string {
 	out := doubts(runs, compared.Metric, compared.LowerBound)
 	closed := func(r *lab.Run) bool { return r.LoopModel == lab.ClosedLoop }
 	if compared.Metric.IsLatency() && slices.ContainsFunc(runs, closed) {
-		out = append(out, "closed loop: latency follows from goodput and connections, and is compared at the same offered rate only")
+		out = append(out, "closed loop: follows from goodput and connections, no proof of its own")
 	}
 	return out
 }

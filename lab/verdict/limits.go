@@ -38,6 +38,29 @@ func (s side) ofPart(part int) []*lab.Run {
 	return runs
 }
 
+// Limits judges whether the figures m of two groups of valid runs may be compared, as the verdicts do: lower when state
+// over base is a lower bound, prevented why it says nothing.
+func Limits(base, state []lab.Run, m lab.Metric) (lower bool, prevented string) {
+	return limits(pointers(base), pointers(state), m)
+}
+
+func pointers(runs []lab.Run) []*lab.Run {
+	out := make([]*lab.Run, len(runs))
+	for i := range runs {
+		out[i] = &runs[i]
+	}
+	return out
+}
+
+// Doubts says what qualifies the figures m of valid runs: "foreign-cpu in 3 of 12 runs".
+func Doubts(runs []lab.Run, m lab.Metric) []string { return doubts(pointers(runs), m, false) }
+
+// LowerBound says whether figures m of valid runs are what the target can do at least: rates that the generator limited
+// in at least half of the runs.
+func LowerBound(runs []lab.Run, m lab.Metric) bool {
+	return isRate(m) && generatorLimited(pointers(runs)) != ""
+}
+
 // limits judges whether the runs may be compared on m. Neither side may have too many errors, whatever the figure: a
 // fast error page is cheap for the server and soon answered. For rates the base must not be limited by the generator; a
 // state that is gives a lower bound.

@@ -156,7 +156,7 @@ func TestFindingsOnLatencyLeaveRatesAlone(t *testing.T) {
 	for m, want := range map[lab.Metric][]string{
 		lab.Goodput: nil,
 		lab.P99S: {"latency-corrected in 1 of 12 runs",
-			"closed loop: latency follows from goodput and connections, and is compared at the same offered rate only"},
+			"closed loop: follows from goodput and connections, no proof of its own"},
 	} {
 		rs := figures(p, m, func(string, string) float64 { return 1 })
 		for i := range rs {

@@ -68,9 +68,18 @@ type Restored struct {
 	Knob     KnobID `json:"knob"`
 	Original Value  `json:"original"`
 	Found    Value  `json:"found"`
-	Outcome  string `json:"outcome"` // "restored", "already", "foreign" (changed by someone else: kept), "rebooted" (back by itself), "error"
+	Outcome  string `json:"outcome"` // one of the Restore… words
 	Error    string `json:"error,omitempty"`
 }
+
+// What became of a journal entry.
+const (
+	RestoreDone     = "restored" // written back
+	RestoreAlready  = "already"  // found at its original value
+	RestoreForeign  = "foreign"  // found at a value that is neither ours nor the original: kept
+	RestoreRebooted = "rebooted" // the host was started anew since, and its sysctls with it
+	RestoreFailed   = "error"    // the entry stays pending
+)
 
 // Pending is a journal entry that is not restored.
 type Pending struct {

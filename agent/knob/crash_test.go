@@ -108,7 +108,7 @@ func TestValueOfSomeoneElseAfterAKillIsKept(t *testing.T) {
 	})
 	dies(func() { tr.apply(k, change("net.core.somaxconn", "4096", "8192")) })
 	tr.set("net/core/somaxconn", "777")
-	if rs := tr.restore(tr.keeper()); rs["net.core.somaxconn"].Outcome != knob.Foreign || tr.value("net/core/somaxconn") != "777" {
+	if rs := tr.restore(tr.keeper()); rs["net.core.somaxconn"].Outcome != lab.RestoreForeign || tr.value("net/core/somaxconn") != "777" {
 		t.Errorf("restored %+v, value %s", rs, tr.value("net/core/somaxconn"))
 	}
 }

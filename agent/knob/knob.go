@@ -151,7 +151,7 @@ func (k *Keeper) announce(j *journal, campaign lab.CampaignID, c lab.Change, fou
 		}
 		e := j.pending(id)
 		if e != nil && e.boot != boot {
-			rs = append(rs, record{Kind: settledRecord, Knob: id, Outcome: Rebooted})
+			rs = append(rs, record{Kind: settledRecord, Knob: id, Outcome: lab.RestoreRebooted})
 		}
 		if e == nil || e.boot != boot {
 			rs = append(rs, record{Kind: originalRecord, Knob: id, Value: original, Boot: boot, Campaign: campaign, At: now})

@@ -159,7 +159,7 @@ func TestApplyThenRestorePutsBackEveryByte(t *testing.T) {
 		t.Errorf("ours %+v, want every value written, oldest first", ours)
 	}
 	rs := tr.restore(k)
-	if rs["net.core.somaxconn"].Outcome != knob.Done || rs["net.ipv4.tcp_rmem"].Outcome != knob.Done {
+	if rs["net.core.somaxconn"].Outcome != lab.RestoreDone || rs["net.ipv4.tcp_rmem"].Outcome != lab.RestoreDone {
 		t.Errorf("restored %+v", rs)
 	}
 	if tr.value("net/core/somaxconn") != "4096" || tr.value("net/ipv4/tcp_rmem") != "4096\t131072\t6291456" {
@@ -218,7 +218,7 @@ func TestClampedValueIsAnErrorUnlessBestEffortAndIsRestoredAllTheSame(t *testing
 	if !errors.As(err, &differs) || differs.Found.Text != "5000" || len(as) != 1 || !as[0].Differs {
 		t.Fatalf("applied %+v, error %v", as, err)
 	}
-	if rs := tr.restore(k); rs["net.core.somaxconn"].Outcome != knob.Done || tr.value("net/core/somaxconn") != "4096" {
+	if rs := tr.restore(k); rs["net.core.somaxconn"].Outcome != lab.RestoreDone || tr.value("net/core/somaxconn") != "4096" {
 		t.Errorf("restored %+v", rs)
 	}
 	c := change("net.core.somaxconn", "4096", "70000")
@@ -226,7 +226,7 @@ func TestClampedValueIsAnErrorUnlessBestEffortAndIsRestoredAllTheSame(t *testing
 	if as := tr.apply(k, c); !as[0].Differs || as[0].ReadBack.Text != "5000" {
 		t.Errorf("applied %+v", as)
 	}
-	if rs := tr.restore(k); rs["net.core.somaxconn"].Outcome != knob.Done {
+	if rs := tr.restore(k); rs["net.core.somaxconn"].Outcome != lab.RestoreDone {
 		t.Errorf("restored %+v", rs)
 	}
 }
@@ -255,7 +255,7 @@ func TestAfterARebootNothingIsWrittenBack(t *testing.T) {
 	k := tr.keeper()
 	tr.apply(k, change("net.core.somaxconn", "4096", "8192"))
 	tr.set("kernel/random/boot_id", "boot-two")
-	if rs := tr.restore(k); rs["net.core.somaxconn"].Outcome != knob.Rebooted || tr.value("net/core/somaxconn") != "8192" {
+	if rs := tr.restore(k); rs["net.core.somaxconn"].Outcome != lab.RestoreRebooted || tr.value("net/core/somaxconn") != "8192" {
 		t.Errorf("restored %+v", rs)
 	}
 }
@@ -285,14 +285,14 @@ func TestEntryInErrorStaysAndIsRetried(t *testing.T) {
 	})
 	rs, err := k.Restore(t.Context())
 	m := byName(rs)
-	if err == nil || m["net.core.somaxconn"].Outcome != knob.Failed || m["net.core.somaxconn"].Error == "" || m["net.ipv4.tcp_fin_timeout"].Outcome != knob.Done {
+	if err == nil || m["net.core.somaxconn"].Outcome != lab.RestoreFailed || m["net.core.somaxconn"].Error == "" || m["net.ipv4.tcp_fin_timeout"].Outcome != lab.RestoreDone {
 		t.Fatalf("restored %+v, error %v", rs, err)
 	}
 	if ps := tr.pending(k); len(ps) != 1 || ps[0].Knob.Name != "net.core.somaxconn" {
 		t.Fatalf("pending %+v", ps)
 	}
 	stuck = false
-	if rs := tr.restore(k); rs["net.core.somaxconn"].Outcome != knob.Done || len(rs) != 1 {
+	if rs := tr.restore(k); rs["net.core.somaxconn"].Outcome != lab.RestoreDone || len(rs) != 1 {
 		t.Errorf("retried %+v", rs)
 	}
 }
@@ -338,7 +338,7 @@ func TestTransitionBackOfACoupleWritesNoZero(t *testing.T) {
 	k.Kernel(tr.couple)
 	tr.apply(k, change("vm.dirty_bytes", "0", "8388608"))
 	tr.apply(k, change("vm.dirty_ratio", "0", "20"), change("vm.dirty_bytes", "8388608", "0"))
-	if rs := tr.restore(k); rs["vm.dirty_bytes"].Outcome != knob.Already || rs["vm.dirty_ratio"].Outcome != knob.Already {
+	if rs := tr.restore(k); rs["vm.dirty_bytes"].Outcome != lab.RestoreAlready || rs["vm.dirty_ratio"].Outcome != lab.RestoreAlready {
 		t.Errorf("restored %+v", rs)
 	}
 }
@@ -351,7 +351,7 @@ func TestForeignHalfOfACoupleIsKept(t *testing.T) {
 	tr.set("vm/dirty_ratio", "0")
 	tr.set("vm/dirty_bytes", "123456")
 	rs := tr.restore(k)
-	if tr.value("vm/dirty_bytes") != "123456" || rs["vm.dirty_bytes"].Outcome != knob.Foreign || rs["vm.dirty_ratio"].Outcome != knob.Foreign {
+	if tr.value("vm/dirty_bytes") != "123456" || rs["vm.dirty_bytes"].Outcome != lab.RestoreForeign || rs["vm.dirty_ratio"].Outcome != lab.RestoreForeign {
 		t.Errorf("restored %+v, bytes %s", rs, tr.value("vm/dirty_bytes"))
 	}
 }
@@ -430,7 +430,7 @@ func TestGoingToAndFroDoesNotMakeTheJournalGrow(t *testing.T) {
 	if after := size(); after != before {
 		t.Errorf("journal of %d bytes, %d before", after, before)
 	}
-	if rs := tr.restore(k); rs["net.core.somaxconn"].Outcome != knob.Done {
+	if rs := tr.restore(k); rs["net.core.somaxconn"].Outcome != lab.RestoreDone {
 		t.Errorf("restored %+v", rs)
 	}
 }
@@ -441,7 +441,7 @@ func TestCancelledRestoreKeepsItsEntries(t *testing.T) {
 	tr.apply(k, change("net.core.somaxconn", "4096", "8192"))
 	ctx, cancel := contextWithCancel(t)
 	cancel()
-	if rs, err := k.Restore(ctx); err == nil || len(rs) != 1 || rs[0].Outcome != knob.Failed {
+	if rs, err := k.Restore(ctx); err == nil || len(rs) != 1 || rs[0].Outcome != lab.RestoreFailed {
 		t.Errorf("restored %+v, error %v", rs, err)
 	}
 	if ps := tr.pending(k); len(ps) != 1 {

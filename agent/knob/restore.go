@@ -8,15 +8,6 @@ import (
 	"ngxlab/lab"
 )
 
-// The outcomes of restoring a journal entry (lab.Restored).
-const (
-	Done     = "restored" // written back
-	Already  = "already"  // found at its original value
-	Foreign  = "foreign"  // found at a value that is neither ours nor the original: kept
-	Rebooted = "rebooted" // the host was started anew since, and its sysctls with it
-	Failed   = "error"    // the entry stays pending
-)
-
 // Restore puts back all that the journal holds, newest first. It tries everything, returns one element per entry
 // and joins the errors; entries in error stay pending. When no entry is left the journal is put aside.
 func (k *Keeper) Restore(ctx context.Context) ([]lab.Restored, error) {
@@ -33,7 +24,7 @@ func (k *Keeper) Restore(ctx context.Context) ([]lab.Restored, error) {
 		var errs []error
 		for i, c := range cases {
 			if err := ctx.Err(); err != nil && c.err == nil {
-				c.out.Outcome, c.err = Failed, err
+				c.out.Outcome, c.err = lab.RestoreFailed, err
 			}
 			k.faults.reach("before restore")
 			r, err := k.restore(c, cases)
@@ -50,7 +41,7 @@ func (k *Keeper) Restore(ctx context.Context) ([]lab.Restored, error) {
 func (k *Keeper) settle(j *journal, all []lab.Restored) error {
 	var rs []record
 	for _, r := range all {
-		if r.Outcome != Failed {
+		if r.Outcome != lab.RestoreFailed {
 			rs = append(rs, record{Kind: settledRecord, Knob: r.Knob, Value: r.Found, Outcome: r.Outcome})
 		}
 	}
@@ -80,28 +71,28 @@ func (k *Keeper) cases(j *journal, boot string) []restoring {
 	}
 	for i := range cases { // one half of a couple in foreign hands: writing the other would undo it
 		other := partner(cases, cases[i].entry.knob)
-		if other != nil && other.out.Outcome == Foreign && cases[i].out.Outcome == Done {
-			cases[i].out.Outcome = Foreign
+		if other != nil && other.out.Outcome == lab.RestoreForeign && cases[i].out.Outcome == lab.RestoreDone {
+			cases[i].out.Outcome = lab.RestoreForeign
 		}
 	}
 	return cases
 }
 
-// judge decides what is to become of an entry; Done means that it is to be written back.
+// judge decides what is to become of an entry; lab.RestoreDone means that it is to be written back.
 func (k *Keeper) judge(e *entry, boot string) restoring {
 	found, err := k.knobs.read(e.knob)
 	r := restoring{entry: e, err: err, out: lab.Restored{Knob: e.knob, Original: e.original, Found: found}}
 	switch {
 	case err != nil:
-		r.out.Outcome = Failed
+		r.out.Outcome = lab.RestoreFailed
 	case e.boot != boot:
-		r.out.Outcome = Rebooted
+		r.out.Outcome = lab.RestoreRebooted
 	case same(e.knob, found, e.original):
-		r.out.Outcome = Already
+		r.out.Outcome = lab.RestoreAlready
 	case e.isOurs(found) || k.left(e, found):
-		r.out.Outcome = Done
+		r.out.Outcome = lab.RestoreDone
 	default:
-		r.out.Outcome = Foreign
+		r.out.Outcome = lab.RestoreForeign
 	}
 	return r
 }
@@ -126,11 +117,11 @@ func (k *Keeper) left(e *entry, found lab.Value) bool {
 
 // restore carries out one decision.
 func (k *Keeper) restore(c restoring, all []restoring) (lab.Restored, error) {
-	if c.out.Outcome == Done {
+	if c.out.Outcome == lab.RestoreDone {
 		c.err = k.putBack(c, partner(all, c.entry.knob))
 	}
 	if c.err != nil {
-		c.out.Outcome, c.out.Error = Failed, c.err.Error()
+		c.out.Outcome, c.out.Error = lab.RestoreFailed, c.err.Error()
 		return c.out, fmt.Errorf("restore %w", c.err)
 	}
 	return c.out, nil

@@ -1,8 +1,8 @@
 package conduct
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -39,10 +39,12 @@ func (c *campaign) capacity(ctx context.Context) error {
 	if err := c.clock(ctx); err != nil {
 		return err
 	}
-	if state, ok := c.plan.State(p.State); ok {
-		if err := c.move(ctx, state); err != nil {
-			return err
-		}
+	state, ok := c.plan.State(p.State)
+	if !ok {
+		return fmt.Errorf("capacity: the plan has no state %q", p.State)
+	}
+	if err := c.move(ctx, state); err != nil {
+		return err
 	}
 	for _, kind := range p.Kinds {
 		for number := 1; number <= p.Ramps; number++ {
@@ -112,7 +114,7 @@ func (c *campaign) level(ctx context.Context, r ramp, s lab.Serving, n int) (lab
 	for i, name := range c.plan.Capacity.LoadHosts {
 		held, err := c.hosts[name].Hold(ctx, c.hold(r.kind, s, shares[i]))
 		if err != nil {
-			return level, onHostError(name, fmt.Sprintf("hold %d connections", shares[i]), err)
+			return level, err
 		}
 		if held.Failed > 0 {
 			level.Problem = fmt.Sprintf("%d of %d connections from %s failed: %s", held.Failed, shares[i], name, held.Error)
@@ -150,8 +152,8 @@ func (c *campaign) settle(ctx context.Context, s lab.Serving, level lab.Capacity
 			stop()
 		}
 	})
-	if err = errors.Join(err, ctx.Err()); err != nil {
-		return level, onHostError(s.Target, "watch memory", err)
+	if err = cmp.Or(err, ctx.Err()); err != nil {
+		return level, fmt.Errorf("wait until the memory of %s has settled: %w", s.Target, err)
 	}
 	if len(seen) == 0 {
 		level.Problem = "no sample of the server's memory"

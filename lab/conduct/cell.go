@@ -29,12 +29,12 @@ func (c *campaign) cell(ctx context.Context, round int, id lab.CellID, f fresh) 
 	if !okPoint || !okDriving {
 		return lab.Run{}, fmt.Errorf("round %d: the plan cannot drive load point %q against %s", round, id.Load, id.Target)
 	}
-	run, err := c.open1(ctx, round, id, f)
+	run, err := c.announce(ctx, round, id, f)
 	if err != nil {
 		return run, err
 	}
 	if err := c.warm(ctx, id, driving, f.first); err != nil {
-		return run, err
+		return run, fmt.Errorf("warm up for %s, %s, round %d: %w", id.State, id.Load, round, err)
 	}
 	seen, err := c.shoot(ctx, id.Target, f.serving, point, driving)
 	if err != nil {
@@ -47,8 +47,8 @@ func (c *campaign) cell(ctx context.Context, round int, id lab.CellID, f fresh) 
 	return run, c.coolDown(ctx, point, seen)
 }
 
-// open1 begins a run: its place in the campaign, and the word that it begins.
-func (c *campaign) open1(ctx context.Context, round int, id lab.CellID, f fresh) (lab.Run, error) {
+// announce says that a run begins, and gives it its place in the campaign.
+func (c *campaign) announce(ctx context.Context, round int, id lab.CellID, f fresh) (lab.Run, error) {
 	n, _ := c.attempts(round, id)
 	run := lab.Run{Cell: id, Round: round, Attempt: n + 1, Part: c.plan.Part, Server: f.server}
 	kind := lab.EventRun
@@ -158,7 +158,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // mixes both sides, and loopback reuses such ports: no wait there.
 func (c *campaign) waitForPorts(ctx context.Context, name lab.HostName, seen *shot) error {
 	limit := int64(timeWaitShare * float64(c.ports(name)))
-	if c.isTarget(name) || limit == 0 {
+	if c.has(name, lab.RoleTarget) || limit == 0 {
 		return nil
 	}
 	deadline := time.Now().Add(timeWaitMax)
@@ -173,7 +173,7 @@ func (c *campaign) waitForPorts(ctx context.Context, name lab.HostName, seen *sh
 			return err
 		}
 		if err := c.sample(ctx, lab.Watch{Once: true}, name, seen); err != nil {
-			return onHostError(name, "read sockets", err)
+			return err
 		}
 	}
 	return nil
@@ -197,21 +197,4 @@ func (c *campaign) ports(name lab.HostName) int {
 		return 0
 	}
 	return high - low + 1
-}
-
-func (c *campaign) isTarget(name lab.HostName) bool {
-	for _, target := range c.targets() {
-		if target == name {
-			return true
-		}
-	}
-	return false
-}
-
-// onHostError names the host and what was tried; it keeps nil.
-func onHostError(name lab.HostName, what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %s: %w", name, what, err)
 }

@@ -119,20 +119,6 @@ func atEveryCall(t *testing.T, check func(*testing.T, int)) {
 	}
 }
 
-func TestHostThatCannotBeRestoredIsNamedInTheOutcome(t *testing.T) {
-	host, store := newFakeHost(t), &fakeStore{}
-	host.before = func(_ int, call string) error {
-		if call == "restore" {
-			return errInjected
-		}
-		return nil
-	}
-	out, err := run(t.Context(), host, store, smallPlan(1))
-	if _, named := out.Unrestored[web]; !named || !errors.Is(err, errInjected) {
-		t.Errorf("outcome %+v, error %v", out, err)
-	}
-}
-
 func TestResumeMeasuresOnlyWhatIsMissing(t *testing.T) {
 	p := withCapacity(smallPlan(2))
 	first := &fakeStore{}
@@ -154,6 +140,24 @@ func TestResumeMeasuresOnlyWhatIsMissing(t *testing.T) {
 	}
 	if len(store.levels) != 2 {
 		t.Errorf("held %d levels, want the 2 of the ramp that was not complete", len(store.levels))
+	}
+}
+
+func TestResumedCampaignDoesNotSayAgainThatARoundIsComplete(t *testing.T) {
+	p, first := smallPlan(2), &fakeStore{}
+	if _, err := run(t.Context(), newFakeHost(t), first, p); err != nil {
+		t.Fatal(err)
+	}
+	var complete []int
+	hosts := map[lab.HostName]Machine{web: newFakeHost(t).machine()}
+	store := &fakeStore{done: lab.Done{Runs: first.runs[:len(p.Cells)]}}
+	_, err := Run(t.Context(), "small-1", p, hosts, store, func(e lab.Event) {
+		if e.Kind == lab.EventRound {
+			complete = append(complete, e.Round)
+		}
+	})
+	if err != nil || !slices.Equal(complete, []int{2}) {
+		t.Errorf("complete were said %v, want round 2; error %v", complete, err)
 	}
 }
 

@@ -26,6 +26,7 @@ type fakeHost struct {
 	knobs    map[lab.KnobID]string
 	journal  map[lab.KnobID]string // originals of what is not restored
 	writes   []string
+	foreign  bool   // someone else has changed every knob when it comes to be restored
 	clamp    string // what a write of 65535 reads back, "" for 65535
 	serving  string // state served, "" when none
 	stopped  chan struct{}
@@ -116,8 +117,13 @@ func (f *fakeHost) Restore(ctx context.Context) ([]lab.Restored, error) {
 	defer f.mu.Unlock()
 	var restored []lab.Restored
 	for k, text := range f.journal {
-		f.knobs[k] = text
-		restored = append(restored, lab.Restored{Knob: k, Original: lab.Value{Text: text}, Outcome: "restored"})
+		r := lab.Restored{Knob: k, Original: lab.Value{Text: text}, Outcome: lab.RestoreDone}
+		if f.foreign {
+			r.Outcome = lab.RestoreForeign
+		} else {
+			f.knobs[k] = text
+		}
+		restored = append(restored, r)
 		delete(f.journal, k)
 	}
 	return restored, nil

@@ -2,7 +2,6 @@ package conduct
 
 import (
 	"cmp"
-	"context"
 	"slices"
 	"time"
 
@@ -51,16 +50,4 @@ func (c *campaign) ahead(target lab.HostName) map[lab.HostName]time.Duration {
 		ahead[name] = clock.Instant(now).Sub(c.clocks[target].Instant(now))
 	}
 	return ahead
-}
-
-// clock reads the clocks of all hosts.
-func (c *campaign) clock(ctx context.Context) error {
-	for _, name := range c.names() {
-		clock, err := c.hosts[name].Clock(ctx)
-		if err != nil {
-			return onHostError(name, "read the clock", err)
-		}
-		c.clocks[name] = clock
-	}
-	return nil
 }

@@ -50,7 +50,7 @@ type Watcher interface {
 	Yardstick(ctx context.Context) (lab.Yardstick, error)
 }
 
-// Machine is one host in all its parts.
+// Machine is one host in all its parts. Every error of its methods names the host and what was tried.
 type Machine struct {
 	Tuner
 	Builder

@@ -2,7 +2,6 @@ package conduct
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,11 +9,6 @@ import (
 	"ngxlab/lab"
 	"ngxlab/lab/tune"
 )
-
-// names returns the hosts in a fixed order.
-func (c *campaign) names() []lab.HostName {
-	return slices.Sorted(maps.Keys(c.hosts))
-}
 
 // move brings all hosts from the state in force to another one: the ordered differences and nothing else.
 func (c *campaign) move(ctx context.Context, to lab.State) error {
@@ -77,7 +71,9 @@ func (c *campaign) apply(ctx context.Context, name lab.HostName, changes []lab.C
 	applied, err := c.hosts[name].Apply(ctx, c.id, changes)
 	for _, a := range applied {
 		text := fmt.Sprintf("%s: %s → %s", a.Change.Knob, a.Change.From.Text, a.ReadBack.Text)
-		err = errors.Join(err, c.say(ctx, lab.Event{Kind: lab.EventChange, Host: name, Text: text}))
+		if unsaid := c.say(ctx, lab.Event{Kind: lab.EventChange, Host: name, Text: text}); err == nil {
+			err = unsaid
+		}
 	}
 	return applied, err
 }
@@ -96,44 +92,4 @@ func (c *campaign) originals(name lab.HostName, changes []lab.Change) []lab.Chan
 		kept[i] = change
 	}
 	return kept
-}
-
-// restore puts every host back under its own bounded context, tries all, and says what could not be put back.
-func (c *campaign) restore(ctx context.Context) (map[lab.HostName][]lab.Restored, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
-	defer cancel()
-	unrestored := map[lab.HostName][]lab.Restored{}
-	var all error
-	for _, name := range c.names() {
-		all = errors.Join(all, c.restoreHost(ctx, name, unrestored))
-	}
-	c.inForce = c.plan.Original
-	return unrestored, all
-}
-
-// restoreHost restores one host from its own journal.
-func (c *campaign) restoreHost(ctx context.Context, name lab.HostName, unrestored map[lab.HostName][]lab.Restored) error {
-	restored, err := c.hosts[name].Restore(ctx)
-	if err != nil {
-		unrestored[name] = []lab.Restored{}
-	}
-	for _, r := range restored {
-		if r.Outcome == "error" {
-			unrestored[name] = append(unrestored[name], r)
-		}
-		text := fmt.Sprintf("%s: %s (%s)", r.Knob, r.Original.Text, r.Outcome)
-		c.sayAnyway(ctx, lab.Event{Kind: lab.EventRestore, Host: name, Text: text})
-	}
-	if err != nil {
-		return fmt.Errorf("restore %s: %w", name, err)
-	}
-	c.sayAnyway(ctx, lab.Event{Kind: lab.EventRestored, Host: name, Text: "as it was before the campaign"})
-	return nil
-}
-
-// sayAnyway is say where a full store must not keep the hosts from coming back.
-func (c *campaign) sayAnyway(ctx context.Context, e lab.Event) {
-	if err := c.say(ctx, e); err != nil {
-		c.emit(lab.Event{Kind: lab.EventProblem, Host: e.Host, Text: err.Error()})
-	}
 }

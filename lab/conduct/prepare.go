@@ -2,6 +2,7 @@ package conduct
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +24,8 @@ func (c *campaign) install(ctx context.Context) error {
 			return err
 		}
 		err := c.hosts[name].Install(context.WithoutCancel(ctx), packages, io.Discard)
-		if err = errors.Join(err, ctx.Err()); err != nil {
-			return fmt.Errorf("install %s on %s: %w", strings.Join(packages, " "), name, err)
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -34,24 +35,16 @@ func (c *campaign) install(ctx context.Context) error {
 func (c *campaign) build(ctx context.Context) error {
 	for _, recipe := range c.plan.Builds {
 		c.builds[recipe.Name] = map[lab.HostName]lab.Build{}
-		for _, target := range c.targets() {
+		for _, target := range c.names() {
+			if !c.has(target, lab.RoleTarget) {
+				continue
+			}
 			if err := c.buildOn(ctx, recipe, target); err != nil {
-				return fmt.Errorf("build %s on %s: %w", recipe.Name, target, err)
+				return err
 			}
 		}
 	}
 	return nil
-}
-
-// targets are the hosts that the plan serves from.
-func (c *campaign) targets() []lab.HostName {
-	var targets []lab.HostName
-	for _, h := range c.plan.Experiment.Hosts {
-		if h.Has(lab.RoleTarget) {
-			targets = append(targets, h.Name)
-		}
-	}
-	return targets
 }
 
 func (c *campaign) buildOn(ctx context.Context, recipe lab.Recipe, target lab.HostName) error {
@@ -67,7 +60,7 @@ func (c *campaign) buildOn(ctx context.Context, recipe lab.Recipe, target lab.Ho
 	}
 	c.builds[recipe.Name][target] = build
 	if err := c.rec.Commit(ctx, c.id, lab.Record{Build: &build}); err != nil {
-		return fmt.Errorf("record: %w", err)
+		return fmt.Errorf("record build %s of %s: %w", recipe.Name, target, err)
 	}
 	text := fmt.Sprintf("%s %s in %.1f s", recipe.Name, build.Version, build.TookS)
 	if build.Cached {
@@ -133,11 +126,7 @@ func (c *campaign) serve(ctx context.Context, s lab.Serving) (lab.Server, error)
 // start starts the server of a serving with the build made for it.
 func (c *campaign) start(ctx context.Context, s lab.Serving) (lab.Server, error) {
 	s.Build, s.Campaign = c.builds[s.Recipe][s.Target], c.id
-	server, err := c.hosts[s.Target].Serve(ctx, s)
-	if err != nil {
-		return server, fmt.Errorf("serve state %q on %s: %w", s.State, s.Target, err)
-	}
-	return server, nil
+	return c.hosts[s.Target].Serve(ctx, s)
 }
 
 // ready says that a server is started and probed.

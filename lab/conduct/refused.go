@@ -57,7 +57,7 @@ func (c *campaign) capacityRefusal(s lab.Serving, err error) lab.Refusal {
 	r := lab.Refusal{Host: s.Target, Path: "capacity", Cure: correctIt}
 	if spec := c.plan.Experiment.Capacity; spec != nil {
 		for _, name := range slices.Sorted(maps.Keys(spec.Nginx)) {
-			if names(err, name) {
+			if mentions(err, name) {
 				r.Path = "capacity.nginx." + name
 			}
 		}
@@ -68,7 +68,7 @@ func (c *campaign) capacityRefusal(s lab.Serving, err error) lab.Refusal {
 // faulty is the path of the directive that the server names among those of a state, or else of the state's own step.
 func (c *campaign) faulty(state lab.State, target lab.HostName, err error) string {
 	for _, s := range state.Settings[target] {
-		if s.Knob.Kind == lab.KnobNginx && names(err, s.Knob.Name) {
+		if s.Knob.Kind == lab.KnobNginx && mentions(err, s.Knob.Name) {
 			return c.section(s.Step) + ".nginx." + s.Knob.Name
 		}
 	}
@@ -88,8 +88,8 @@ func (c *campaign) section(step string) string {
 	return "server"
 }
 
-// names reports whether a server's complaint names a directive, which nginx puts into quotes.
-func names(err error, directive string) bool {
+// mentions reports whether a server's complaint names a directive, which nginx puts into quotes.
+func mentions(err error, directive string) bool {
 	name := directive[strings.LastIndex(directive, ".")+1:]
 	return strings.Contains(err.Error(), fmt.Sprintf("%q", name))
 }

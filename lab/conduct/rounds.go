@@ -39,8 +39,12 @@ func (c *campaign) rounds(ctx context.Context) (lab.Reason, error) {
 			return reason, c.say(ctx, lab.Event{Kind: lab.EventStop, Round: i, Text: string(reason)})
 		}
 		c.planned = max(c.planned, (i+1)*len(c.plan.Cells))
+		before := len(c.runs)
 		if err := c.round(ctx, i+1, anyState); err != nil {
 			return "", err
+		}
+		if len(c.runs) == before {
+			continue // done before the campaign was resumed
 		}
 		text := fmt.Sprintf("round %d is complete", i+1)
 		if err := c.say(ctx, lab.Event{Kind: lab.EventRound, Round: i + 1, Text: text}); err != nil {

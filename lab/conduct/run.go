@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"ngxlab/lab"
 )
-
-// restoreTimeout bounds putting the hosts back: nothing that a cancelled campaign does may take longer.
-const restoreTimeout = 60 * time.Second
 
 // recordTimeout bounds the last words to the store of a campaign that was cancelled.
 const recordTimeout = 10 * time.Second
@@ -33,8 +32,10 @@ type campaign struct {
 	idle    time.Time // when the last run, cool-down or server start ended
 }
 
-// Run walks the plan on the hosts, which must have nothing pending in their journals when the plan's facts were read. Whatever happens — an error, a cancelled ctx — it puts every host back as it was
-// before it returns. Errors name the host and what was tried; the outcome says which hosts could not be restored.
+// Run walks the plan on the hosts, which must have had nothing pending in their journals when the plan's facts were
+// read. Whatever happens, an error or a cancelled ctx, it puts every host back as it was before it returns. emit is never
+// called twice at the same time. Errors say where in the campaign, on which host, and what was tried; the outcome says
+// which hosts could not be restored.
 func Run(ctx context.Context, id lab.CampaignID, p lab.Plan, hosts map[lab.HostName]Machine, rec Recorder, emit func(lab.Event)) (lab.Outcome, error) {
 	c, err := begin(ctx, &campaign{id: id, plan: p, hosts: hosts, rec: rec, emit: emit})
 	if err != nil {
@@ -97,6 +98,21 @@ func (c *campaign) say(ctx context.Context, e lab.Event) error {
 		return fmt.Errorf("record event of campaign %s: %w", c.id, err)
 	}
 	return nil
+}
+
+// sayAnyway is say where a full store must not keep the hosts from coming back.
+func (c *campaign) sayAnyway(ctx context.Context, e lab.Event) {
+	if err := c.say(ctx, e); err != nil {
+		c.emit(lab.Event{Kind: lab.EventProblem, Host: e.Host, Text: err.Error()})
+	}
+}
+
+// names returns the hosts in a fixed order.
+func (c *campaign) names() []lab.HostName { return slices.Sorted(maps.Keys(c.hosts)) }
+
+// has reports whether a host has the role.
+func (c *campaign) has(name lab.HostName, role lab.Role) bool {
+	return slices.ContainsFunc(c.plan.Experiment.Hosts, func(h lab.Host) bool { return h.Name == name && h.Has(role) })
 }
 
 // left estimates the time to the end from the plan's estimate and the share of runs done.

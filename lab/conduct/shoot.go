@@ -2,6 +2,7 @@ package conduct
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,6 +58,18 @@ func (c *campaign) shoot(ctx context.Context, target lab.HostName, s lab.Serving
 	return seen, err
 }
 
+// clock reads the clocks of all hosts.
+func (c *campaign) clock(ctx context.Context) error {
+	for _, name := range c.names() {
+		clock, err := c.hosts[name].Clock(ctx)
+		if err != nil {
+			return err
+		}
+		c.clocks[name] = clock
+	}
+	return nil
+}
+
 // lead is how far ahead the common start is set.
 func (c *campaign) lead() time.Duration {
 	worst := 0.0
@@ -77,7 +90,7 @@ func (c *campaign) arm(ctx context.Context, commands map[lab.HostName][]lab.Comm
 			mu.Lock()
 			defer mu.Unlock()
 			armed[name] = a
-			return onHostError(name, "arm load processes", err)
+			return err
 		})
 	}
 	return armed, group.Wait()
@@ -107,7 +120,7 @@ func (c *campaign) fire(ctx context.Context, armed map[lab.HostName]lab.Armed, a
 				p.Host = name
 				all = append(all, p)
 			}
-			return onHostError(name, "run load processes", err)
+			return err
 		})
 	}
 	return all, group.Wait()
@@ -117,20 +130,11 @@ func (c *campaign) fire(ctx context.Context, armed map[lab.HostName]lab.Armed, a
 func (c *campaign) involved(target lab.HostName) []lab.HostName {
 	hosts := []lab.HostName{target}
 	for _, name := range c.names() {
-		if name != target && c.isLoad(name) {
+		if name != target && c.has(name, lab.RoleLoad) {
 			hosts = append(hosts, name)
 		}
 	}
 	return hosts
-}
-
-func (c *campaign) isLoad(name lab.HostName) bool {
-	for _, h := range c.plan.Experiment.Hosts {
-		if h.Name == name {
-			return h.Has(lab.RoleLoad)
-		}
-	}
-	return false
 }
 
 // around reads yardstick, knobs and one sample on every host involved, before (in this order) or after (in reverse:
@@ -139,24 +143,27 @@ func (c *campaign) around(ctx context.Context, target lab.HostName, s lab.Servin
 	values := map[lab.HostName][]lab.Value{}
 	group, ctx := errgroup.WithContext(ctx)
 	for _, name := range c.involved(target) {
-		group.Go(func() error {
-			read := []func() error{
-				func() error { return c.yardstick(ctx, name, seen, after) },
-				func() error { return c.knobs(ctx, name, seen, values) },
-				func() error { return c.sample(ctx, c.watchOf(name, target, s, lab.Watch{Once: true}), name, seen) },
-			}
-			if after {
-				read[0], read[2] = read[2], read[0]
-			}
-			for _, one := range read {
-				if err := one(); err != nil {
-					return onHostError(name, "read the host around a run", err)
-				}
-			}
-			return nil
-		})
+		read := []func() error{
+			func() error { return c.yardstick(ctx, name, seen, after) },
+			func() error { return c.knobs(ctx, name, seen, values) },
+			func() error { return c.sample(ctx, c.watchOf(name, target, s, lab.Watch{Once: true}), name, seen) },
+		}
+		if after {
+			slices.Reverse(read)
+		}
+		group.Go(func() error { return inOrder(read) })
 	}
 	return values, group.Wait()
+}
+
+// inOrder does one thing after the other until one fails.
+func inOrder(all []func() error) error {
+	for _, do := range all {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *campaign) yardstick(ctx context.Context, name lab.HostName, seen *shot, after bool) error {
@@ -192,7 +199,7 @@ func (c *campaign) knobIDs(name lab.HostName) []lab.KnobID {
 
 // watchOf completes a watch for a host: server things on the target, load processes on load hosts.
 func (c *campaign) watchOf(name, target lab.HostName, s lab.Serving, w lab.Watch) lab.Watch {
-	w.Load = c.isLoad(name)
+	w.Load = c.has(name, lab.RoleLoad)
 	if name == target {
 		w.Server, w.StatusPort, w.Ports = true, s.StatusPort, []int{s.Port}
 	}
@@ -220,7 +227,7 @@ func (c *campaign) watch(ctx context.Context, target lab.HostName, s lab.Serving
 			w.Count = int(p.Duration.Duration/interval) + 1
 		}
 		w = c.watchOf(name, target, s, w)
-		group.Go(func() error { return onHostError(name, "watch", c.sample(ctx, w, name, seen)) })
+		group.Go(func() error { return c.sample(ctx, w, name, seen) })
 	}
 	return func() error {
 		cancel()

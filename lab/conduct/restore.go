@@ -1,0 +1,77 @@
+package conduct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"ngxlab/lab"
+)
+
+// restoreTimeout bounds putting the hosts back: nothing that a cancelled campaign does may take longer.
+const restoreTimeout = 60 * time.Second
+
+// restored is what a host answered to Restore.
+type restored struct {
+	entries []lab.Restored
+	err     error
+}
+
+// restore puts every host back under its own bounded context, all at the same time so that none waits for one that does
+// not answer, and returns what could not be put back.
+func (c *campaign) restore(ctx context.Context) (map[lab.HostName][]lab.Restored, error) {
+	ctx = context.WithoutCancel(ctx)
+	names := c.names()
+	answers := c.restoreAll(ctx, names)
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+	defer cancel()
+	unrestored := map[lab.HostName][]lab.Restored{}
+	var errs []error
+	for i, name := range names {
+		if failed := c.sayRestored(ctx, name, answers[i]); failed != nil {
+			unrestored[name] = failed
+		}
+		errs = append(errs, answers[i].err)
+	}
+	c.inForce = c.plan.Original
+	return unrestored, errors.Join(errs...)
+}
+
+// restoreAll lets every host restore from its own journal; the answers are in the order of the names.
+func (c *campaign) restoreAll(ctx context.Context, names []lab.HostName) []restored {
+	ctx, cancel := context.WithTimeout(ctx, restoreTimeout)
+	defer cancel()
+	answers := make([]restored, len(names))
+	var group sync.WaitGroup
+	for i, name := range names {
+		group.Go(func() { answers[i].entries, answers[i].err = c.hosts[name].Restore(ctx) })
+	}
+	group.Wait()
+	return answers
+}
+
+// sayRestored says what became of a host, and returns the entries that could not be put back: nil when the host is as
+// it was, empty when it did not say.
+func (c *campaign) sayRestored(ctx context.Context, name lab.HostName, answer restored) []lab.Restored {
+	var failed []lab.Restored
+	if answer.err != nil {
+		failed = []lab.Restored{}
+	}
+	as := "as it was before the campaign"
+	for _, r := range answer.entries {
+		switch r.Outcome {
+		case lab.RestoreFailed:
+			failed = append(failed, r)
+		case lab.RestoreForeign:
+			as = "as it was before the campaign, but for what someone else changed"
+		}
+		text := fmt.Sprintf("%s: %s (%s)", r.Knob, r.Original.Text, r.Outcome)
+		c.sayAnyway(ctx, lab.Event{Kind: lab.EventRestore, Host: name, Text: text})
+	}
+	if failed == nil {
+		c.sayAnyway(ctx, lab.Event{Kind: lab.EventRestored, Host: name, Text: as})
+	}
+	return failed
+}

@@ -1,0 +1,64 @@
+package conduct
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"ngxlab/lab"
+)
+
+func TestHostThatCannotBeRestoredIsNamedInTheOutcome(t *testing.T) {
+	host, store := newFakeHost(t), &fakeStore{}
+	host.before = func(_ int, call string) error {
+		if call == "restore" {
+			return errInjected
+		}
+		return nil
+	}
+	out, err := run(t.Context(), host, store, smallPlan(1))
+	if _, named := out.Unrestored[web]; !named || !errors.Is(err, errInjected) {
+		t.Errorf("outcome %+v, error %v", out, err)
+	}
+}
+
+func TestHostsAreRestoredWithoutWaitingForOneThatDoesNotAnswer(t *testing.T) {
+	host, silent := newFakeHost(t), newFakeHost(t)
+	others := make(chan struct{})
+	host.before = func(_ int, call string) error {
+		if call == "restore" {
+			close(others)
+		}
+		return nil
+	}
+	silent.before = func(_ int, call string) error {
+		if call != "restore" {
+			return nil
+		}
+		select {
+		case <-others:
+			return nil
+		case <-time.After(10 * time.Second):
+			return errors.New("the other host was not restored meanwhile")
+		}
+	}
+	hosts := map[lab.HostName]Machine{"silent": silent.machine(), web: host.machine()}
+	if _, err := Run(t.Context(), "small-1", smallPlan(1), hosts, &fakeStore{}, ignore); err != nil {
+		t.Error(err)
+	}
+	host.mustBeAsBefore()
+}
+
+func TestWhatSomeoneElseChangedIsSaidOfARestoredHost(t *testing.T) {
+	host := newFakeHost(t)
+	host.foreign = true
+	var said string
+	out, err := Run(t.Context(), "small-1", smallPlan(1), map[lab.HostName]Machine{web: host.machine()}, &fakeStore{}, func(e lab.Event) {
+		if e.Kind == lab.EventRestored {
+			said = e.Text
+		}
+	})
+	if err != nil || len(out.Unrestored) > 0 || said != "as it was before the campaign, but for what someone else changed" {
+		t.Errorf("said %q, outcome %+v, error %v", said, out, err)
+	}
+}

@@ -63,26 +63,32 @@ func toolFailed(o Observation) lab.Finding {
 	return quiet("%g requests were completed", o.Figures[lab.Requests])
 }
 
+// countMismatch holds the tool's count against the server's. The server may have counted more: what was in flight at the
+// end, and what failed. Less it counts when the tool's count has requests that were never served; as far as the tool
+// calls them failed they are taken off already, and the target may have turned them away.
 func countMismatch(o Observation) lab.Finding {
 	n, known := o.Figures[lab.Requests]
 	if !o.Counts.Requests.Known || !known || n == 0 {
 		return unknown("the server's count of requests, or the tool's, is not known")
 	}
-	d := o.Counts.Requests.Value - n
-	most := float64(o.Point.Connections) + o.Figures[lab.Failed]
-	beyond := max(-d, d-most, 0) / n
-	values := map[string]float64{"difference": d, "most": most, "beyond_ratio": beyond}
+	d, failed := o.Counts.Requests.Value-n, o.Figures[lab.Failed]
+	most := float64(o.Point.Connections) + failed
+	beyond := max(-d-failed, d-most, 0) / n
+	values := map[string]float64{"difference": d, "least": -failed, "most": most, "beyond_ratio": beyond}
 	evidence := fmt.Sprintf("the server counted %g requests more than the tool (0 to %g are in flight or failed), %.5f of them beyond (note up to %g, warned up to %g)", d, most, beyond, mismatchNote, mismatchWarn)
+	if d < 0 && beyond == 0 {
+		evidence = fmt.Sprintf("the server counted %g requests less than the tool, which counts its %g failed ones too", -d, failed)
+	}
 	const advice = "Look for other clients of the server, or requests that the tool counts without an answer."
 	switch {
-	case beyond == 0:
-		return with(quiet("%s", evidence), values)
 	case beyond > mismatchWarn:
 		return with(found(lab.Invalidate, advice, "%s", evidence), values)
 	case beyond > mismatchNote || d < 0:
 		return with(found(lab.Warn, advice, "%s", evidence), values)
+	case beyond > 0:
+		return with(found(lab.Note, advice, "%s", evidence), values)
 	}
-	return with(found(lab.Note, advice, "%s", evidence), values)
+	return with(quiet("%s", evidence), values)
 }
 
 // littlesLaw compares the latency with what rate and connections allow. ab's mean is that of Connection Times, never

@@ -93,9 +93,10 @@ func clientFDs(o Observation) lab.Finding {
 	return quiet("no load process ran out of descriptors")
 }
 
-// targetTurnedAway says that the target itself refused or dropped connections: then fewer of them are its result.
+// targetTurnedAway says that the target itself refused, dropped or closed connections: then fewer of them are its
+// result.
 func targetTurnedAway(o Observation) bool {
-	return o.Counts.ListenDrops.Value > 0 || o.Counts.Unhandled.Value > 0 || logged(o, notEnoughConnections)
+	return o.Counts.ListenDrops.Value > 0 || workerConnectionsRule(o).Outcome == lab.Fired
 }
 
 func fewerConnections(o Observation) lab.Finding {
@@ -244,6 +245,10 @@ func keepAliveIneffective(o Observation) lab.Finding {
 		return unknown("the server's count of connections is not known")
 	}
 	beyond := (o.Counts.Accepts.Value-float64(o.Point.Connections))/n - 1/o.Server.KeepAliveRequests
-	return graded(beyond, keepAliveLevels, advice,
+	levels := keepAliveLevels
+	if targetTurnedAway(o) {
+		levels = keepAliveLevels[:1]
+	}
+	return graded(beyond, levels, advice,
 		fmt.Sprintf("%g connections for %g requests on %d connections, %.4f per request beyond what keepalive_requests asks", o.Counts.Accepts.Value, n, o.Point.Connections, max(beyond, 0)))
 }

@@ -52,6 +52,9 @@ func TestRulesAroundTheirThresholds(t *testing.T) {
 		{"fewer-connections", func(o *Observation) { o.Counts.ActiveMedian = known(94) }, "invalid", ""},
 		{"fewer-connections", func(o *Observation) { o.Counts.Accepts = known(73) }, "invalid", "73 of 100"},
 		{"fewer-connections", func(o *Observation) { o.Counts.ActiveMedian = known(60); o.Counts.ListenDrops = known(40) }, "warned", "turned"},
+		{"fewer-connections", func(o *Observation) {
+			o.Counts.ActiveMedian, o.Point.Connections, o.Figures[lab.Failed] = known(938), 1000, 2080
+		}, "warned", "turned"},
 		{"fewer-connections", func(o *Observation) { o.Point.KeepAlive = false }, "not evaluated", ""},
 		{"short-run", set(nil, lab.DurationS, 2.0), "quiet", ""},
 		{"short-run", set(nil, lab.DurationS, 1.95), "warned", ""},
@@ -73,6 +76,7 @@ func TestRulesAroundTheirThresholds(t *testing.T) {
 		{"keepalive-ineffective", func(o *Observation) { o.Counts.Accepts = known(100 + 0.0099*300000) }, "quiet", ""},
 		{"keepalive-ineffective", func(o *Observation) { o.Counts.Accepts = known(100 + 0.011*300000) }, "warned", ""},
 		{"keepalive-ineffective", func(o *Observation) { o.Counts.Accepts = known(300000) }, "invalid", ""},
+		{"keepalive-ineffective", func(o *Observation) { o.Counts.Accepts, o.Counts.ListenDrops = known(300000), known(1) }, "warned", ""},
 		{"keepalive-ineffective", func(o *Observation) { o.Server.KeepAliveRequests = 100; o.Counts.Accepts = known(100 + 0.019*300000) }, "quiet", ""},
 		{"keepalive-ineffective", set(nil, lab.KeptAlive, 0.97*300000), "warned", "ab kept"},
 		{"keepalive-ineffective", func(o *Observation) { o.Point.KeepAlive = false }, "not evaluated", ""},
@@ -86,6 +90,8 @@ func TestRulesAroundTheirThresholds(t *testing.T) {
 		{"count-mismatch", func(o *Observation) { o.Counts.Requests = known(303101) }, "invalid", ""},
 		{"count-mismatch", func(o *Observation) { o.Counts.Requests = known(299936) }, "warned", "-64"},
 		{"count-mismatch", func(o *Observation) { o.Counts.Requests = known(296000) }, "invalid", ""},
+		{"count-mismatch", func(o *Observation) { o.Counts.Requests = known(296000); o.Figures[lab.Failed] = 4000 }, "warned", "4000 failed"},
+		{"count-mismatch", func(o *Observation) { o.Counts.Requests = known(292000); o.Figures[lab.Failed] = 4000 }, "invalid", ""},
 		{"count-mismatch", func(o *Observation) { o.Counts.Requests = known(300400); o.Figures[lab.Failed] = 300 }, "quiet", ""},
 		{"littles-law", set(nil, lab.LittleRatio, 0.40), "quiet", ""},
 		{"littles-law", set(nil, lab.LittleRatio, 0.39), "warned", ""},

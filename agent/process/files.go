@@ -34,6 +34,22 @@ func (sv *serving) write() error {
 	return sv.readable()
 }
 
+func writeFiles(work string, files map[string]string) error {
+	for name, content := range files {
+		if !filepath.IsLocal(name) {
+			return fmt.Errorf("write file %q of a command: it would lie outside its directory", name)
+		}
+		path := filepath.Join(work, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("write a file of a command: %w", err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			return fmt.Errorf("write a file of a command: %w", err)
+		}
+	}
+	return nil
+}
+
 // readable makes sure that workers, which are not root when their master is, reach and read the directory whatever the
 // umask was. Only directories of the lab's own are opened to them.
 func (sv *serving) readable() error {

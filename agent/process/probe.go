@@ -2,7 +2,6 @@ package process
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,9 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"ngxlab/lab"
@@ -71,42 +68,4 @@ func (c *counter) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.n += int64(n)
 	return n, err
-}
-
-// openFileLimit reads the limits in force of a process; -1 is unlimited.
-func openFileLimit(pid int) (soft, hard int, err error) {
-	path := fmt.Sprintf("/proc/%d/limits", pid)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return 0, 0, err
-	}
-	soft, hard, err = parseOpenFileLimit(bytes.NewReader(text))
-	if err != nil {
-		return 0, 0, fmt.Errorf("read %s: %w", path, err)
-	}
-	return soft, hard, nil
-}
-
-// parseOpenFileLimit finds "Max open files  1024  20000  files" (Linux, fs/proc/base.c, proc_pid_limits).
-func parseOpenFileLimit(r io.Reader) (soft, hard int, err error) {
-	for lines := bufio.NewScanner(r); lines.Scan(); {
-		rest, ok := strings.CutPrefix(lines.Text(), "Max open files")
-		fields := strings.Fields(rest)
-		if !ok || len(fields) < 2 {
-			continue
-		}
-		if soft, err = limitValue(fields[0]); err != nil {
-			return 0, 0, err
-		}
-		hard, err = limitValue(fields[1])
-		return soft, hard, err
-	}
-	return 0, 0, fmt.Errorf("no line of open files")
-}
-
-func limitValue(text string) (int, error) {
-	if text == "unlimited" {
-		return -1, nil
-	}
-	return strconv.Atoi(text)
 }

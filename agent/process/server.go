@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -33,8 +32,8 @@ type serving struct {
 }
 
 // Serve starts a server in a fresh directory, reads back what is in force, probes it, tells started, and stays until
-// ctx ends, which is no error once it runs, or the server does, which is. It waits first until the server before is gone. Whatever
-// happens, the server's processes and its directory are gone when it returns.
+// ctx ends, which is no error once it runs, or the server does, which is. It waits first until the server before is
+// gone. Whatever happens, the server's processes and its directory are gone when it returns.
 //
 // Errors: a port in use (with its owner), a configuration that nginx refuses (in nginx's own words), a server that does
 // not become ready, a directive or limit that is not in force, a path that is not served, a server that died (with the
@@ -166,65 +165,6 @@ func (sv *serving) probeAll(ctx context.Context) error {
 		sv.server.Probes[url] = p
 	}
 	return nil
-}
-
-// readBack fills in what is in force, and holds it against what was asked.
-func (sv *serving) readBack(ctx context.Context) error {
-	s := &sv.server
-	s.Serving, s.Prefix, s.Master = sv.asked.State, sv.prefix, sv.master.pid
-	dump, err := parseDump(s.Effective)
-	if err != nil {
-		return err
-	}
-	if s.Workers, err = sv.workers(ctx, dump); err != nil {
-		return err
-	}
-	if s.NofileSoft, s.NofileHard, err = openFileLimit(s.Workers[0]); err != nil {
-		return err
-	}
-	if s.Backlog, err = backlog(sv.asked.Port); err != nil {
-		return err
-	}
-	s.ReadBack, err = compare(sv.asked, *s, dump)
-	return err
-}
-
-// workers polls until every worker that is configured runs; "auto" is at least one.
-func (sv *serving) workers(ctx context.Context, d dump) ([]int, error) {
-	want := d.workers()
-	ticks := time.NewTicker(serverPoll)
-	defer ticks.Stop()
-	for {
-		pids, err := workersOf(sv.master.pid)
-		if err != nil || len(pids) >= want {
-			return pids, err
-		}
-		select {
-		case <-sv.master.done:
-			return nil, sv.died()
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%d of %d workers run: %w", len(pids), want, ctx.Err())
-		case <-ticks.C:
-		}
-	}
-}
-
-// workersOf returns the children of a master that call themselves worker (nginx has helpers of its cache beside them),
-// ascending.
-func workersOf(master int) ([]int, error) {
-	children, dead, err := parents()
-	if err != nil {
-		return nil, err
-	}
-	var pids []int
-	for _, pid := range children[master] {
-		title, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err == nil && !dead[pid] && bytes.Contains(title, []byte("worker process")) {
-			pids = append(pids, pid)
-		}
-	}
-	slices.Sort(pids)
-	return pids, nil
 }
 
 // test lets nginx check the configuration and dump it as it read it.

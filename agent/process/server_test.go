@@ -2,12 +2,12 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -121,49 +121,6 @@ func TestBodiesAreTheSameInEveryServer(t *testing.T) {
 		if a.BodyBytes != 1024 || a.BodySHA256 != b.BodySHA256 || b.BodySHA256 == "" {
 			t.Errorf("%s: %+v and %+v", url, a, b)
 		}
-	}
-}
-
-func TestSettingsAreReadBackWhereTheyTakeEffect(t *testing.T) {
-	in := input(t, "hello",
-		nginx("access_log", "off"), nginx("events.worker_connections", "2048"), nginx("worker_processes", "2"),
-		nginx("listen.reuseport", "true"), nginx("listen.backlog", "100"), nginx("open_file_cache", "max=10   inactive=20s"),
-		nginx("http.log_format", `lab '$remote_addr "$request"; {'`), nginx("location.keepalive_timeout", "5s"),
-		lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNofile}, Value: "4096"})
-	in.CPUs = []int{0}
-	s, _ := serve(t, serverRunner(t), servingOf(t, in))
-	if len(s.Workers) != 2 || s.NofileSoft != 4096 || s.Backlog != 100 {
-		t.Errorf("workers %v, nofile %d, backlog %d; want 2 workers, 4096, 100", s.Workers, s.NofileSoft, s.Backlog)
-	}
-	if len(s.ReadBack) != 9 {
-		t.Errorf("%d settings read back, want 9", len(s.ReadBack))
-	}
-	for _, a := range s.ReadBack {
-		if a.Differs || a.ReadBack.Text == "" {
-			t.Errorf("%+v", a)
-		}
-	}
-	if strings.Contains(s.Effective, s.Prefix) {
-		t.Error("the effective configuration names the fresh directory, so that equal servers differ")
-	}
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Workers[0]))
-	if err != nil || !strings.Contains(string(status), "Cpus_allowed_list:\t0\n") {
-		t.Errorf("worker is not pinned to CPU 0: %v", err)
-	}
-}
-
-func TestClampedBacklogIsAnErrorUnlessBestEffort(t *testing.T) {
-	clamped := nginx("listen.backlog", "2000000000")
-	in := input(t, "hello", clamped)
-	err := serverRunner(t).Serve(t.Context(), servingOf(t, in), func(lab.Server) {})
-	if err == nil || !strings.Contains(err.Error(), `nginx listen.backlog is not in force: asked "2000000000", found "`) {
-		t.Errorf("error: %v", err)
-	}
-	clamped.BestEffort = true
-	in.State.Settings["here"] = []lab.Setting{clamped}
-	s, _ := serve(t, serverRunner(t), servingOf(t, in))
-	if len(s.ReadBack) != 1 || !s.ReadBack[0].Differs || s.ReadBack[0].ReadBack.Text != strconv.Itoa(s.Backlog) {
-		t.Errorf("read back: %+v, backlog in force %d", s.ReadBack, s.Backlog)
 	}
 }
 
@@ -286,34 +243,27 @@ func TestWorkersReachTheirFilesWhateverTheUmask(t *testing.T) {
 	}
 }
 
-func TestOpenFileLimitsAreParsed(t *testing.T) {
-	text := "Limit                     Soft Limit           Hard Limit           Units     \n" +
-		"Max open files            1024                 unlimited            files     \n"
-	if soft, hard, err := parseOpenFileLimit(strings.NewReader(text)); soft != 1024 || hard != -1 || err != nil {
-		t.Errorf("%d, %d, %v; want 1024, -1", soft, hard, err)
+func TestOneServerAtATime(t *testing.T) {
+	r := runner(t)
+	free, err := r.occupy(t.Context())
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, bad := range []string{"", "Max open files x 1", "Max open files 1"} {
-		if _, _, err := parseOpenFileLimit(strings.NewReader(bad)); err == nil {
-			t.Errorf("%q: no error", bad)
-		}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.occupy(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
 	}
-}
-
-func FuzzDump(f *testing.F) {
-	f.Add("worker_processes 1; http { server { listen 1 backlog=2; } log_format a '{;' \"x\"; map ${a}b { c d; } }")
-	f.Add("'")
-	f.Add("a\\")
-	f.Fuzz(func(t *testing.T, text string) {
-		d, err := parseDump(text)
-		if err != nil {
-			return
+	second := make(chan error, 1)
+	go func() {
+		free, err := r.occupy(t.Context())
+		if err == nil {
+			free()
 		}
-		size := 0
-		for _, s := range d {
-			size += len(s.name) + len(s.args) + 1 // its semicolon
-		}
-		if size > len(text) {
-			t.Errorf("%d bytes of statements from %d bytes of text", size, len(text))
-		}
-	})
+		second <- err
+	}()
+	free()
+	if err := <-second; err != nil {
+		t.Error(err)
+	}
 }

@@ -1,5 +1,6 @@
-// Package stats compares and fits plain numbers: paired intervals, rank intervals, multiple comparisons and lines. It knows nothing of runs. Logarithms are taken by the caller; a function that cannot answer for so few
-// values says so with ok = false, and never returns NaN.
+// Package stats compares and fits plain numbers: paired intervals, rank intervals, multiple comparisons and lines. It
+// knows nothing of runs. Logarithms are taken by the caller; a function that cannot answer for so few values says so
+// with ok = false, and never returns NaN.
 package stats
 
 import (

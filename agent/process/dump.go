@@ -2,12 +2,9 @@ package process
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-
-	"ngxlab/lab"
 )
 
 // statement is one directive of a configuration that nginx dumped; nginx itself has read it before.
@@ -149,63 +146,4 @@ func (d dump) workers() int {
 		return 1
 	}
 	return n
-}
-
-// compare reads every expected setting back. One that differs is an error, unless it is a best effort.
-func compare(asked lab.Serving, s lab.Server, d dump) ([]lab.Applied, error) {
-	var all []lab.Applied
-	var differs []error
-	for _, e := range asked.Expect {
-		found := inForce(e, s, d)
-		a := lab.Applied{
-			Change:   lab.Change{Knob: e.Knob, To: lab.Value{Text: e.Value}, BestEffort: e.BestEffort},
-			ReadBack: found, Differs: found.Absent || !same(e, found.Text),
-		}
-		if a.Differs && !e.BestEffort {
-			differs = append(differs, fmt.Errorf("%s is not in force: asked %q, found %s", e.Knob, e.Value, shown(found)))
-		}
-		all = append(all, a)
-	}
-	return all, errors.Join(differs...)
-}
-
-// inForce reads a setting where it takes effect: a limit in the worker, the backlog in the socket, the rest in the dump.
-func inForce(e lab.Setting, s lab.Server, d dump) lab.Value {
-	parameter, isParameter := strings.CutPrefix(e.Knob.Name, "listen.")
-	switch {
-	case e.Knob.Kind == lab.KnobNofile, strings.HasSuffix(e.Knob.Name, "worker_rlimit_nofile"):
-		return lab.Value{Text: strconv.Itoa(s.NofileSoft)}
-	case e.Knob.Name == "listen.backlog":
-		return lab.Value{Text: strconv.Itoa(s.Backlog)}
-	case isParameter:
-		return lab.Value{Text: d.parameter(parameter)}
-	}
-	args, found := d.value(e.Knob.Name)
-	return lab.Value{Text: args, Absent: !found}
-}
-
-// same compares values as nginx reads them: spacing and quotes do not matter, nor how a parameter is switched.
-func same(e lab.Setting, found string) bool {
-	want, _ := parseDump("x " + e.Value + ";")
-	if strings.HasPrefix(e.Knob.Name, "listen.") {
-		return switched(e.Value) == switched(found)
-	}
-	return len(want) == 1 && want[0].args == found
-}
-
-func switched(value string) string {
-	switch value {
-	case "true":
-		return "on"
-	case "false", "":
-		return "off"
-	}
-	return value
-}
-
-func shown(v lab.Value) string {
-	if v.Absent {
-		return "nothing"
-	}
-	return strconv.Quote(v.Text)
 }

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"ngxlab/internal/testlab"
 	"ngxlab/lab"
@@ -227,102 +226,5 @@ func TestFilesAreCollectedRawAndReduced(t *testing.T) {
 		if !strings.Contains(string(p.Stderr), want) {
 			t.Errorf("stderr does not say %q: %s", want, p.Stderr)
 		}
-	}
-}
-
-func TestArmedProcessesAreReleasedTogetherAndNeverEarly(t *testing.T) {
-	const processes = 6
-	r := runner(t)
-	cs := slices.Repeat([]lab.Command{sh("exit 0")}, processes)
-	armed, err := r.Arm(t.Context(), cs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pids := r.LoadPIDs()
-	slices.Sort(pids)
-	if sorted := slices.Sorted(slices.Values(armed.PIDs)); !slices.Equal(pids, sorted) {
-		t.Errorf("load pids %v, armed %v", pids, sorted)
-	}
-	at := Now().Add(100 * time.Millisecond)
-	ps, err := r.Fire(t.Context(), armed, at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, last := ps[0].Released, ps[0].Released
-	for i, p := range ps {
-		if p.PID != armed.PIDs[i] || p.Asked != at || p.Exit != 0 {
-			t.Errorf("process %d: %+v", i, p)
-		}
-		if p.Released < at || p.Ended < p.Released {
-			t.Errorf("process %d released %v early, ended %v after", i, at.Sub(p.Released), p.Ended.Sub(p.Released))
-		}
-		first, last = min(first, p.Released), max(last, p.Released)
-	}
-	t.Logf("first %v after the instant, spread %v", first.Sub(at), last.Sub(first))
-	if last.Sub(at) > time.Second {
-		t.Errorf("last released %v late", last.Sub(at))
-	}
-	if len(r.LoadPIDs()) > 0 {
-		t.Errorf("still load pids %v", r.LoadPIDs())
-	}
-	if _, err := r.Fire(t.Context(), armed, at); err == nil {
-		t.Error("fired twice")
-	}
-}
-
-func TestFireRefusesAnInstantOfAWrongClock(t *testing.T) {
-	r := runner(t)
-	armed, err := r.Arm(t.Context(), []lab.Command{sh("true")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Fire(t.Context(), armed, Now().Add(time.Hour)); err == nil {
-		t.Error("fired")
-	}
-	if pids := r.LoadPIDs(); len(pids) > 0 {
-		t.Errorf("left waiting: %v", pids)
-	}
-}
-
-func TestCancelledFireEndsTheWaiting(t *testing.T) {
-	r := runner(t)
-	armed, err := r.Arm(t.Context(), []lab.Command{sh("true"), sh("true")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := r.Fire(ctx, armed, Now().Add(30*time.Second)); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
-	}
-	for _, pid := range armed.PIDs {
-		if testlab.Alive(pid) {
-			t.Errorf("process %d lives", pid)
-		}
-	}
-}
-
-func TestOneServerAtATime(t *testing.T) {
-	r := runner(t)
-	free, err := r.occupy(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := r.occupy(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
-	}
-	second := make(chan error, 1)
-	go func() {
-		free, err := r.occupy(t.Context())
-		if err == nil {
-			free()
-		}
-		second <- err
-	}()
-	free()
-	if err := <-second; err != nil {
-		t.Error(err)
 	}
 }

@@ -31,7 +31,7 @@ local function quantiles(latency)
   local out = {}
   local function add(p) out[#out + 1] = string.format("[%.6g,%.0f]", p, latency:percentile(p)) end
   for p = 1, 899 do
-    if p % 8 == 0 then add(p / 10) end -- 0.8, 1.6 … 89.6
+    if p % 8 == 0 or p == 500 or p == 750 then add(p / 10) end -- 0.8, 1.6 … 89.6, and the 50 and 75 that are shown
   end
   for p = 900, 989, 2 do add(p / 10) end -- 90.0, 90.2 … 98.8
   for p = 990, 998 do add(p / 10) end

@@ -82,6 +82,17 @@ func TestServersCountBetweenTheEdgesOfTheCommonWindow(t *testing.T) {
 	near(t, "duration without a usable count", m.Window.DurationS, 4.5, 1e-9)
 }
 
+func TestAReadingAfterTheLoadDoesNotThinOutTheWindow(t *testing.T) {
+	ps := []lab.Process{finished(0, 2.1, 5, counted("wrk", 2100, 2.1)), finished(0, 2.1, 5, counted("wrk", 2100, 2.1))}
+	// 2,000 per second until 2.1 s; the last reading but one is before the end, the last long after.
+	m := Merge(ps, MergeInput{Served: []Served{{-1e9, 0}, {0, 0}, {2e9, 4000}, {3e9, 4200}}})
+	near(t, "goodput", m.Figures[lab.Goodput], 2000, 1e-9)
+	// What a tool writes after its measurement is quiet time, too, but for its start.
+	ps[0].Ended, ps[1].Ended = 2.6e9, 2.6e9
+	m = Merge(ps, MergeInput{Served: []Served{{-1e9, 0}, {0, 0}, {2e9, 4000}, {3e9, 4200}}})
+	near(t, "goodput", m.Figures[lab.Goodput], 2000, 0.01)
+}
+
 func TestServedIsInterpolatedBetweenReadings(t *testing.T) {
 	s := []Served{{0, 0}, {10, 100}, {30, 500}}
 	for at, want := range map[lab.Instant]float64{0: 0, 5: 50, 10: 100, 15: 200, 30: 500} {

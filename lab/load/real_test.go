@@ -166,6 +166,7 @@ func TestRealToolsMeasureWhatTheServerServed(t *testing.T) {
 					t.Errorf("%s is %g", metric, v)
 				}
 			}
+			shownLatencies(t, process, m)
 			if len(m.Histogram) == 0 {
 				t.Error("no histogram")
 			}
@@ -174,6 +175,29 @@ func TestRealToolsMeasureWhatTheServerServed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// shownLatencies holds what is shown against what the tool itself says: wrk's own percentiles, as exact as it prints them,
+// and for ab the mean that connections and rate allow (a fixed count ends with waiting connections).
+func shownLatencies(t *testing.T, p lab.Process, m Merged) {
+	t.Helper()
+	if p.Command.Tool == "wrk" {
+		text, _, hooked := bytes.Cut(p.Stdout, []byte("NGXLAB-WRK ")) // the hook's line is the last
+		if !hooked {
+			t.Fatalf("no line of the hook in %s", p.Stdout)
+		}
+		own, err := outputs.ParseWrk(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, metric := range []lab.Metric{lab.P50S, lab.P75S, lab.P90S, lab.P99S} {
+			if want, known := own.Figures[metric]; known && m.Figures[lab.Requests] >= fewestForP99 {
+				near(t, "wrk's "+string(metric), m.Figures[metric], want, 0.006)
+			}
+		}
+		return
+	}
+	near(t, "mean latency × rate", m.Figures[lab.MeanS]*m.Figures[lab.Requests]/m.Figures[lab.DurationS], 8, 0.1)
 }
 
 // wrk back-fills latencies after a stall; the hook must find the number of counts without walking the histogram.

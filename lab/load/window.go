@@ -1,6 +1,7 @@
 package load
 
 import (
+	"slices"
 	"sort"
 	"time"
 
@@ -70,9 +71,34 @@ func window(ps []lab.Process, ahead map[lab.HostName]time.Duration) lab.Window {
 // interpolated; unknown when the readings do not enclose it.
 func (g merging) servedInCommon() (float64, interval, bool) {
 	common, _ := edges(g.ps, g.in.Ahead)
-	from, ok1 := servedAt(g.in.Served, common.begin)
-	to, ok2 := servedAt(g.in.Served, common.end)
+	served := g.asked()
+	from, ok1 := servedAt(served, common.begin)
+	to, ok2 := servedAt(served, common.end)
 	return to - from, common, ok1 && ok2 && common.seconds() > 0
+}
+
+// startUp is what a tool may take from its release to its first request: its window lies that much later than measured
+// says.
+const startUp = 10 * time.Millisecond
+
+// asked are the server's readings while there was load. Nothing is asked for before the first process is let go nor after
+// the last one's end, so a reading from before or after is put to that instant: interpolated over the quiet time, it
+// would take requests out of the window.
+func (g merging) asked() []Served {
+	var from, to lab.Instant
+	for i, p := range g.ps {
+		whole := life(p, g.in.Ahead)
+		end := min(whole.end, measured(p, g.in.Ahead).end.Add(startUp))
+		if i == 0 {
+			from, to = whole.begin, end
+		}
+		from, to = min(from, whole.begin), max(to, end)
+	}
+	served := slices.Clone(g.in.Served)
+	for i := range served {
+		served[i].At = min(max(served[i].At, from), to)
+	}
+	return served
 }
 
 // servedAt interpolates the cumulative count at an instant.

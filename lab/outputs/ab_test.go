@@ -239,9 +239,67 @@ func TestBothFilesRefineTheReport(t *testing.T) {
 	if got, err := Percentile(r.Histogram, 0.9); err != nil || math.Abs(got-r.Figures[lab.P90S]) > 0.002*got {
 		t.Errorf("p90 of the histogram %g, of the file %g, %v", got, r.Figures[lab.P90S], err)
 	}
+	// n/D × R = c, of which ab's whole milliseconds know nothing.
+	f := r.Figures
+	if l := f[lab.Requests] / f[lab.DurationS] * f[lab.MeanS] / f[lab.Connections]; l < 0.85 || l > 1.05 {
+		t.Errorf("mean %g s: %.3f of the connections were busy", f[lab.MeanS], l)
+	}
+	if sd := f[lab.StdevS]; sd <= 0 || sd > 0.002 {
+		t.Errorf("standard deviation %g s", sd)
+	}
+	wantAbsent(t, f, lab.ConnectMeanS, lab.WaitMeanS)
 	if text.Figures[lab.P50S] != 0 {
 		t.Error("the report given was changed")
 	}
+}
+
+func TestMeanAndDeviationAreThoseOfTheLatencies(t *testing.T) {
+	// 10,000 latencies, evenly from 0.2 to 0.6 ms but for the last hundredth: 20 ms each.
+	var q lab.Report
+	for i := range 101 {
+		s := 0.0002 + 0.0004*float64(i)/99
+		if i == 100 {
+			s = 0.020
+		}
+		q.Quantiles = append(q.Quantiles, lab.Quantile{Q: float64(i) / 100, S: s})
+	}
+	rows := NewHistogram()
+	rows.Record(0, 9900/2)
+	rows.Record(1000, 9900/2)
+	rows.Record(20000, 100)
+	encoded, err := rows.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 10000
+	g := lab.Report{Histogram: encoded, Figures: lab.Figures{lab.Requests: n, lab.MeanS: 0.0007, lab.ConnectMeanS: 0.011, lab.WaitMeanS: 0}}
+	r, err := CombineAB(lab.Report{Figures: lab.Figures{lab.Requests: n, lab.StdevS: 0.002}}, &q, &g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean := 0.99*0.0004 + 0.01*0.020
+	squares := 0.99*(0.0004*0.0004+0.0004*0.0004/12) + 0.01*0.020*0.020
+	for m, want := range map[lab.Metric]float64{lab.MeanS: mean, lab.StdevS: math.Sqrt(squares - mean*mean), lab.ConnectMeanS: 0.011} {
+		if got := r.Figures[m]; math.Abs(got-want) > 0.005*want {
+			t.Errorf("%s %g, want %g", m, got, want)
+		}
+	}
+	wantAbsent(t, r.Figures, lab.WaitMeanS)
+}
+
+func TestWholeMillisecondsAreNoShortLatencies(t *testing.T) {
+	q := lab.Report{Quantiles: []lab.Quantile{{Q: 0, S: 0.0001}, {Q: 0.5, S: 0.0004}, {Q: 1, S: 0.02}}}
+	text := lab.Report{Figures: lab.Figures{lab.Requests: 10000, lab.MeanS: 0.001, lab.P50S: 0, lab.P99S: 0.011, lab.MaxS: 0.02}, Histogram: []byte("x")}
+	r, err := CombineAB(text, nil, nil)
+	if err != nil || r.Figures[lab.P99S] != 0.011 || r.Histogram != nil {
+		t.Errorf("%v, %v", r, err)
+	}
+	wantAbsent(t, r.Figures, lab.MeanS, lab.P50S)
+	text.Histogram = nil
+	if r, err = CombineAB(text, &q, nil); err != nil || r.Figures[lab.P50S] != 0.0004 {
+		t.Errorf("%v, %v", r, err)
+	}
+	wantAbsent(t, r.Figures, lab.MeanS)
 }
 
 func FuzzParseAB(f *testing.F) {

@@ -195,8 +195,9 @@ func (p *abRequests) report() (lab.Report, error) {
 }
 
 // CombineAB returns ab's report with what its files say better: latencies and a histogram in µs from the quantiles
-// of -e (less the rows that ab's fault can reach with that many requests), completions per second and the mean from
-// the rows of -g, whose histogram (whole ms) serves when there are no quantiles. Either file may be nil.
+// of -e (less the rows that ab's fault can reach with that many requests), completions per second and the tail above the
+// last quantile from the rows of -g, whose mean and histogram (whole ms) serve when there are no quantiles. Either file may be nil; what is too short for
+// the whole milliseconds that remain is left out.
 func CombineAB(text lab.Report, quantiles, requests *lab.Report) (lab.Report, error) {
 	out := text
 	out.Figures = lab.Figures{}
@@ -212,6 +213,7 @@ func CombineAB(text lab.Report, quantiles, requests *lab.Report) (lab.Report, er
 			return text, fmt.Errorf("combine ab -e with its report: %w", err)
 		}
 	}
+	dropCoarse(&out, quantiles != nil)
 	return out, nil
 }
 
@@ -245,12 +247,14 @@ func combineQuantiles(out *lab.Report, quantiles lab.Report) error {
 		return errors.New("no completed requests")
 	}
 	points := ranks(n, usable)
+	tail := len(points)
 	if len(out.Histogram) > 0 {
 		var err error
-		if points, err = tailPoints(n, points, out.Histogram); err != nil {
+		if points, tail, err = tailPoints(n, points, out.Histogram); err != nil {
 			return err
 		}
 	}
+	fineMoments(out.Figures, points, tail)
 	histogram, err := fromRanks(n, points, 0)
 	if err != nil {
 		return err
@@ -262,17 +266,19 @@ func combineQuantiles(out *lab.Report, quantiles lab.Report) error {
 	return nil
 }
 
-// tailPoints replaces the step from the last quantile to the maximum by the rows of -g that lie above it.
-func tailPoints(n int64, points []rankedUS, rows []byte) ([]rankedUS, error) {
+// tailPoints replaces the step from the last quantile to the maximum by the rows of -g that lie above it, and returns
+// where those begin.
+func tailPoints(n int64, points []rankedUS, rows []byte) (all []rankedUS, tail int, err error) {
 	h, err := DecodeHistogram(rows)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if len(points) < 2 || h.Count() != n {
-		return points, nil
+		return points, len(points), nil
 	}
 	maximum := points[len(points)-1]
 	points = points[:len(points)-1]
+	tail = len(points)
 	from, rank := points[len(points)-1], int64(0)
 	for _, bar := range h.h.Distribution() {
 		rank += bar.Count
@@ -281,7 +287,7 @@ func tailPoints(n int64, points []rankedUS, rows []byte) ([]rankedUS, error) {
 		}
 	}
 	points[len(points)-1].us = maximum.us
-	return points, nil
+	return points, tail, nil
 }
 
 // abIndex is the index of the request, in ascending order of latency, that ab prints for a share.

@@ -218,8 +218,8 @@ func TestLockIsHeldDuringAndFreeAfterwards(t *testing.T) {
 
 func TestErrorsOfThePartsGetTheirKind(t *testing.T) {
 	for want, err := range map[wire.Kind]error{
-		wire.KindForeign:    &knob.ErrChanged{},
-		wire.KindReadBack:   errors.Join(errors.New("x"), &knob.ErrReadBack{}),
+		wire.KindForeign:    &knob.ChangedError{},
+		wire.KindReadBack:   errors.Join(errors.New("x"), &knob.ReadBackError{}),
 		wire.KindNotSupport: errors.ErrUnsupported,
 		wire.KindFailed:     io.EOF,
 	} {

@@ -110,8 +110,8 @@ func clearWork(dir string) error {
 
 // kindOf tells what an error of the parts means to the asker.
 func kindOf(err error) wire.Kind {
-	var changed *knob.ErrChanged
-	var readBack *knob.ErrReadBack
+	var changed *knob.ChangedError
+	var readBack *knob.ReadBackError
 	switch {
 	case errors.As(err, &changed):
 		return wire.KindForeign

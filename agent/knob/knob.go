@@ -41,27 +41,27 @@ func OpenAt(dir, root string) (*Keeper, error) {
 	return &Keeper{dir: dir, knobs: sysctls{root: root}}, nil
 }
 
-// ErrChanged is returned when a change expects another value than the one present: someone else changed it.
-type ErrChanged struct {
+// ChangedError is returned when a change expects another value than the one present: someone else changed it.
+type ChangedError struct {
 	Knob     lab.KnobID
 	Expected lab.Value
 	Found    lab.Value
 }
 
 // Error names the knob and both values.
-func (e *ErrChanged) Error() string {
+func (e *ChangedError) Error() string {
 	return fmt.Sprintf("%s: changed by someone else: expected %s, found %s", e.Knob, show(e.Expected), show(e.Found))
 }
 
-// ErrReadBack is returned when the value read back after a write is not the one asked for.
-type ErrReadBack struct {
+// ReadBackError is returned when the value read back after a write is not the one asked for.
+type ReadBackError struct {
 	Knob  lab.KnobID
 	Asked lab.Value
 	Found lab.Value
 }
 
 // Error names the knob and both values.
-func (e *ErrReadBack) Error() string {
+func (e *ReadBackError) Error() string {
 	return fmt.Sprintf("%s: asked for %s, the kernel keeps %s", e.Knob, show(e.Asked), show(e.Found))
 }
 
@@ -89,8 +89,8 @@ func (k *Keeper) Read(ctx context.Context, ids []lab.KnobID) ([]lab.Value, error
 }
 
 // Apply makes the changes in order, each one journaled, written and read back. It stops at the first that fails and
-// returns what was done until then. A change whose present value is not From is refused with *ErrChanged; a value
-// read back that differs from To is *ErrReadBack, or recorded as Differs when the change is a best effort.
+// returns what was done until then. A change whose present value is not From is refused with *ChangedError; a value
+// read back that differs from To is *ReadBackError, or recorded as Differs when the change is a best effort.
 func (k *Keeper) Apply(ctx context.Context, campaign lab.CampaignID, changes []lab.Change) ([]lab.Applied, error) {
 	var done []lab.Applied
 	err := k.alone(ctx, func(j *journal) error {
@@ -121,7 +121,7 @@ func (k *Keeper) apply(j *journal, campaign lab.CampaignID, c lab.Change) (*lab.
 		return &lab.Applied{Change: c, ReadBack: found}, nil // the write of its other half did it
 	}
 	if !same(c.Knob, found, c.From) {
-		return nil, &ErrChanged{Knob: c.Knob, Expected: c.From, Found: found}
+		return nil, &ChangedError{Knob: c.Knob, Expected: c.From, Found: found}
 	}
 	if found.Absent || c.To.Absent {
 		return nil, fmt.Errorf("%s: cannot change %s to %s: %w", c.Knob, show(found), show(c.To), os.ErrNotExist)
@@ -192,7 +192,7 @@ func (k *Keeper) write(j *journal, c lab.Change) (*lab.Applied, error) {
 	case writeErr != nil:
 		return applied, writeErr
 	default:
-		return applied, &ErrReadBack{Knob: c.Knob, Asked: c.To, Found: applied.ReadBack}
+		return applied, &ReadBackError{Knob: c.Knob, Asked: c.To, Found: applied.ReadBack}
 	}
 }
 

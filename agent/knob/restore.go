@@ -146,7 +146,7 @@ func (k *Keeper) putBack(c restoring, other *restoring) error {
 	k.faults.reach("after restore")
 	now, err = k.knobs.read(c.entry.knob)
 	if err == nil && !same(c.entry.knob, now, c.entry.original) {
-		err = &ErrReadBack{Knob: c.entry.knob, Asked: c.entry.original, Found: now}
+		err = &ReadBackError{Knob: c.entry.knob, Asked: c.entry.original, Found: now}
 	}
 	return err
 }

@@ -1,0 +1,131 @@
+package knob_test
+
+import (
+	"strings"
+	"testing"
+
+	"ngxlab/lab"
+)
+
+func TestValueOfSomeoneElseIsKeptAndReported(t *testing.T) {
+	tr := newTree(t)
+	k := tr.keeper()
+	tr.apply(k, change("net.core.somaxconn", "4096", "8192"), change("net.ipv4.tcp_fin_timeout", "60", "15"), change("net.ipv4.tcp_syncookies", "1", "0"))
+	tr.set("net/core/somaxconn", "777")
+	tr.set("net/ipv4/tcp_syncookies", "1")
+	rs := tr.restore(k)
+	got := rs["net.core.somaxconn"].Outcome + " " + rs["net.ipv4.tcp_fin_timeout"].Outcome + " " + rs["net.ipv4.tcp_syncookies"].Outcome
+	if got != "foreign restored already" {
+		t.Errorf("outcomes %s", got)
+	}
+	if tr.value("net/core/somaxconn") != "777" || rs["net.core.somaxconn"].Found.Text != "777" {
+		t.Errorf("foreign value was not kept: %+v", rs["net.core.somaxconn"])
+	}
+	if ps := tr.pending(k); ps != nil {
+		t.Errorf("pending %+v", ps)
+	}
+}
+
+func TestAfterARebootNothingIsWrittenBack(t *testing.T) {
+	tr := newTree(t)
+	k := tr.keeper()
+	tr.apply(k, change("net.core.somaxconn", "4096", "8192"))
+	tr.set("kernel/random/boot_id", "boot-two")
+	if rs := tr.restore(k); rs["net.core.somaxconn"].Outcome != lab.RestoreRebooted || tr.value("net/core/somaxconn") != "8192" {
+		t.Errorf("restored %+v", rs)
+	}
+}
+
+func TestFirstChangeAfterARebootTakesANewOriginal(t *testing.T) {
+	tr := newTree(t)
+	k := tr.keeper()
+	tr.apply(k, change("net.core.somaxconn", "4096", "8192"))
+	tr.set("kernel/random/boot_id", "boot-two")
+	tr.set("net/core/somaxconn", "128")
+	tr.apply(k, change("net.core.somaxconn", "128", "256"))
+	tr.restore(k)
+	if v := tr.value("net/core/somaxconn"); v != "128" {
+		t.Errorf("restored to %s, want the value of this boot", v)
+	}
+}
+
+func TestEntryInErrorStaysAndIsRetried(t *testing.T) {
+	tr := newTree(t)
+	k := tr.keeper()
+	tr.apply(k, change("net.core.somaxconn", "4096", "8192"), change("net.ipv4.tcp_fin_timeout", "60", "15"))
+	stuck := true
+	k.Kernel(func(path string) {
+		if stuck && strings.HasSuffix(path, "somaxconn") {
+			tr.set("net/core/somaxconn", "8192")
+		}
+	})
+	rs, err := k.Restore(t.Context())
+	m := byName(rs)
+	if err == nil || m["net.core.somaxconn"].Outcome != lab.RestoreFailed || m["net.core.somaxconn"].Error == "" || m["net.ipv4.tcp_fin_timeout"].Outcome != lab.RestoreDone {
+		t.Fatalf("restored %+v, error %v", rs, err)
+	}
+	if ps := tr.pending(k); len(ps) != 1 || ps[0].Knob.Name != "net.core.somaxconn" {
+		t.Fatalf("pending %+v", ps)
+	}
+	stuck = false
+	if rs := tr.restore(k); rs["net.core.somaxconn"].Outcome != lab.RestoreDone || len(rs) != 1 {
+		t.Errorf("retried %+v", rs)
+	}
+}
+
+func TestCoupledSysctlsAreBothPutBack(t *testing.T) {
+	for _, c := range []struct{ name, bytes, ratio, from, to string }{
+		{"vm.dirty_bytes", "0", "20", "0", "8388608"},
+		{"vm.dirty_ratio", "16777216", "0", "0", "30"},
+		{"vm.dirty_ratio", "0", "20", "20", "0"},
+	} {
+		tr := newTree(t)
+		tr.set("vm/dirty_bytes", c.bytes)
+		tr.set("vm/dirty_ratio", c.ratio)
+		k := tr.keeper()
+		k.Kernel(tr.couple)
+		tr.apply(k, change(c.name, c.from, c.to))
+		rs := tr.restore(k)
+		if tr.value("vm/dirty_bytes") != c.bytes || tr.value("vm/dirty_ratio") != c.ratio {
+			t.Errorf("%s: bytes %s ratio %s; %+v", c.name, tr.value("vm/dirty_bytes"), tr.value("vm/dirty_ratio"), rs)
+		}
+	}
+}
+
+func TestTransitionBackOfACoupleWritesNoZero(t *testing.T) {
+	tr := newTree(t)
+	k := tr.keeper()
+	k.Kernel(tr.couple)
+	tr.apply(k, change("vm.dirty_bytes", "0", "8388608"))
+	tr.apply(k, change("vm.dirty_ratio", "0", "20"), change("vm.dirty_bytes", "8388608", "0"))
+	if rs := tr.restore(k); rs["vm.dirty_bytes"].Outcome != lab.RestoreAlready || rs["vm.dirty_ratio"].Outcome != lab.RestoreAlready {
+		t.Errorf("restored %+v", rs)
+	}
+}
+
+func TestForeignHalfOfACoupleIsKept(t *testing.T) {
+	tr := newTree(t)
+	k := tr.keeper()
+	k.Kernel(tr.couple)
+	tr.apply(k, change("vm.dirty_ratio", "20", "30"))
+	tr.set("vm/dirty_ratio", "0")
+	tr.set("vm/dirty_bytes", "123456")
+	rs := tr.restore(k)
+	if tr.value("vm/dirty_bytes") != "123456" || rs["vm.dirty_bytes"].Outcome != lab.RestoreForeign || rs["vm.dirty_ratio"].Outcome != lab.RestoreForeign {
+		t.Errorf("restored %+v, bytes %s", rs, tr.value("vm/dirty_bytes"))
+	}
+}
+
+func TestCancelledRestoreKeepsItsEntries(t *testing.T) {
+	tr := newTree(t)
+	k := tr.keeper()
+	tr.apply(k, change("net.core.somaxconn", "4096", "8192"))
+	ctx, cancel := contextWithCancel(t)
+	cancel()
+	if rs, err := k.Restore(ctx); err == nil || len(rs) != 1 || rs[0].Outcome != lab.RestoreFailed {
+		t.Errorf("restored %+v, error %v", rs, err)
+	}
+	if ps := tr.pending(k); len(ps) != 1 {
+		t.Errorf("pending %+v", ps)
+	}
+}

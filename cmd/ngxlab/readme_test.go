@@ -1,12 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"ngxlab/internal/testlab"
 )
 
 // block returns what the README has between a fence of a language and the next fence.
@@ -28,7 +31,8 @@ var word = regexp.MustCompile(`"[^"]*"|\S+`)
 func TestReadmesStudyAndCommandsRunAsTheyStandThere(t *testing.T) {
 	c := newCommand(t)
 	c.onThisMachine()
-	c.write("study.yaml", block(t, "yaml"))
+	port := fmt.Sprintf("port: %d,", testlab.FreePort(t)) // the README's own may be in use here
+	c.write("study.yaml", strings.Replace(block(t, "yaml"), "port: 8090,", port, 1))
 	shared := []string{"--db", filepath.Join(c.dir, "lab.db"), "--state-dir", c.stateDir, "--agent", c.agent}
 	for _, line := range strings.Split(strings.TrimSpace(block(t, "sh")), "\n") {
 		words := word.FindAllString(line, -1)

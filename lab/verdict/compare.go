@@ -19,15 +19,6 @@ import (
 // maxLost is the share of rounds that may be incomplete; with more, nothing is concluded.
 const maxLost = 1.0 / 3
 
-// Compare compares the runs b of a state with the runs a of the state it is held against (ratio = b ÷ a) on one
-// metric, with a plain 95 % interval: for rounds whose number was fixed beforehand. When the runs have several
-// load points, each round counts with the mean log ratio over the load points valid in both. Without two complete
-// pairs there is no interval. ErrorRatio is compared as the ratio of the shares of good responses, so that more is
-// better and 0 is allowed. Runs of several parts are never mixed: the part with the most pairs is taken.
-func Compare(a, b []lab.Run, m lab.Metric) lab.Comparison {
-	return compare(newSide(a), newSide(b), m, stats.Plain)
-}
-
 // Between compares two states of a campaign at one load point ("" = the one figure over the headline load points)
 // as its verdicts do, for exploration: an interval, no word.
 func Between(r lab.Results, over, state lab.CellID, m lab.Metric) lab.Comparison {
@@ -108,8 +99,11 @@ func (s side) loads() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// compare compares at the confidence. With several load points, those that cannot be compared are left out; when
-// none can, their reasons are given.
+// compare compares the runs of a state with those of the state it is held against (ratio = state ÷ base) on one metric.
+// With several load points, each round counts with the mean log ratio over them; those that cannot be compared are left
+// out, and when none can, their reasons are given. Without two complete pairs there is no interval. ErrorRatio is
+// compared as the ratio of the shares of good responses, so that more is better and 0 is allowed. Runs of several parts
+// are never mixed: the part with the most pairs is taken.
 func compare(base, state side, m lab.Metric, confidence float64) lab.Comparison {
 	loads := bothLoads(base, state)
 	if len(loads) == 1 {

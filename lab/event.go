@@ -55,6 +55,7 @@ type Outcome struct {
 	Runs       int                     `json:"runs"`
 	Invalid    int                     `json:"invalid"`
 	Unrestored map[HostName][]Restored `json:"unrestored,omitempty"` // what could not be put back
+	Kept       map[HostName][]Restored `json:"kept,omitempty"`       // what someone else changed meanwhile, and was left so
 }
 
 // CampaignStatus of a campaign.

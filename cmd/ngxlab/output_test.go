@@ -55,7 +55,7 @@ func events() []lab.Event {
 		{At: at.Add(14 * time.Second), Kind: lab.EventRunDone, Host: "here", Cell: &cell, Done: 1, Total: 4, Validity: lab.Warned, Findings: []string{"host-speed"},
 			Figures: lab.Figures{lab.Goodput: 30513, lab.CPUPerRequest: 26.6e-6}, Left: lab.Seconds(30)},
 		{At: at.Add(15 * time.Second), Kind: lab.EventRound, Round: 1, Done: 1, Total: 4, Text: "round 1 is complete", Left: lab.Seconds(30)},
-		{At: at.Add(16 * time.Second), Kind: lab.EventRestore, Host: "here", Text: "sysctl a: 1 (restored)", Done: 1, Total: 4},
+		{At: at.Add(16 * time.Second), Kind: lab.EventRestore, Host: "here", Text: "put back sysctl a: 1 (restored)", Done: 1, Total: 4},
 		{At: at.Add(17 * time.Second), Kind: lab.EventEnd, Text: "done", Done: 4, Total: 4},
 	}
 }

@@ -102,9 +102,7 @@ func eventText(e lab.Event) string {
 		return fmt.Sprintf("%s; %d of %d runs, about %s left", e.Text, e.Done, e.Total, span(e.Left.Duration))
 	case lab.EventStop:
 		return "no more rounds: " + e.Text
-	case lab.EventRestore:
-		return host + "put back " + e.Text
-	case lab.EventRestored:
+	case lab.EventRestore, lab.EventRestored:
 		return host + e.Text
 	case lab.EventProblem:
 		return host + "problem: " + e.Text

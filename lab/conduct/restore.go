@@ -20,23 +20,28 @@ type restored struct {
 }
 
 // restore puts every host back under its own bounded context, all at the same time so that none waits for one that does
-// not answer, and returns what could not be put back.
-func (c *campaign) restore(ctx context.Context) (map[lab.HostName][]lab.Restored, error) {
+// not answer, and returns what could not be put back and what was kept because someone else had changed it.
+func (c *campaign) restore(ctx context.Context) (unrestored, kept map[lab.HostName][]lab.Restored, err error) {
 	ctx = context.WithoutCancel(ctx)
 	names := c.names()
 	answers := c.restoreAll(ctx, names)
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	unrestored := map[lab.HostName][]lab.Restored{}
+	unrestored, kept = map[lab.HostName][]lab.Restored{}, map[lab.HostName][]lab.Restored{}
 	var errs []error
 	for i, name := range names {
 		if failed := c.sayRestored(ctx, name, answers[i]); failed != nil {
 			unrestored[name] = failed
 		}
+		for _, r := range answers[i].entries {
+			if r.Outcome == lab.RestoreForeign {
+				kept[name] = append(kept[name], r)
+			}
+		}
 		errs = append(errs, answers[i].err)
 	}
 	c.inForce = c.plan.Original
-	return unrestored, errors.Join(errs...)
+	return unrestored, kept, errors.Join(errs...)
 }
 
 // restoreAll lets every host restore from its own journal; the answers are in the order of the names.
@@ -67,11 +72,33 @@ func (c *campaign) sayRestored(ctx context.Context, name lab.HostName, answer re
 		case lab.RestoreForeign:
 			as = "as it was before the campaign, but for what someone else changed"
 		}
-		text := fmt.Sprintf("%s: %s (%s)", r.Knob, r.Original.Text, r.Outcome)
-		c.sayAnyway(ctx, lab.Event{Kind: lab.EventRestore, Host: name, Text: text})
+		c.sayAnyway(ctx, lab.Event{Kind: lab.EventRestore, Host: name, Text: restoredText(r)})
 	}
 	if failed == nil {
 		c.sayAnyway(ctx, lab.Event{Kind: lab.EventRestored, Host: name, Text: as})
 	}
 	return failed
+}
+
+// restoredText says what became of a knob.
+func restoredText(r lab.Restored) string {
+	found, original := valueText(r.Found), valueText(r.Original)
+	switch r.Outcome {
+	case lab.RestoreDone:
+		return fmt.Sprintf("put back %s from %s to %s", r.Knob, found, original)
+	case lab.RestoreAlready:
+		return fmt.Sprintf("%s is already %s", r.Knob, original)
+	case lab.RestoreForeign:
+		return fmt.Sprintf("kept %s at %s: changed by someone else (it was %s)", r.Knob, found, original)
+	case lab.RestoreRebooted:
+		return fmt.Sprintf("%s is back by itself at %s: the host was rebooted", r.Knob, found)
+	}
+	return fmt.Sprintf("could not put back %s: is %s, was %s: %s", r.Knob, found, original, r.Error)
+}
+
+func valueText(v lab.Value) string {
+	if v.Absent {
+		return "absent"
+	}
+	return v.Text
 }

@@ -2,6 +2,7 @@ package conduct
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,13 +53,19 @@ func TestHostsAreRestoredWithoutWaitingForOneThatDoesNotAnswer(t *testing.T) {
 func TestWhatSomeoneElseChangedIsSaidOfARestoredHost(t *testing.T) {
 	host := newFakeHost(t)
 	host.foreign = true
-	var said string
+	var said, knob string
 	out, err := Run(t.Context(), "small-1", smallPlan(1), map[lab.HostName]Machine{web: host.machine()}, &fakeStore{}, func(e lab.Event) {
-		if e.Kind == lab.EventRestored {
+		switch e.Kind {
+		case lab.EventRestored:
 			said = e.Text
+		case lab.EventRestore:
+			knob = e.Text
 		}
 	})
 	if err != nil || len(out.Unrestored) > 0 || said != "as it was before the campaign, but for what someone else changed" {
 		t.Errorf("said %q, outcome %+v, error %v", said, out, err)
+	}
+	if len(out.Kept[web]) == 0 || !strings.HasPrefix(knob, "kept sysctl ") || !strings.Contains(knob, "changed by someone else (it was ") {
+		t.Errorf("of the knob: %q, outcome %+v", knob, out)
 	}
 }

@@ -42,9 +42,9 @@ func Run(ctx context.Context, id lab.CampaignID, p lab.Plan, hosts map[lab.HostN
 		return lab.Outcome{Campaign: id, Status: lab.StatusFailed}, err
 	}
 	reason, err := c.work(ctx)
-	unrestored, restoreErr := c.restore(ctx)
+	unrestored, kept, restoreErr := c.restore(ctx)
 	out := c.outcome(ctx, reason, err)
-	out.Unrestored = unrestored
+	out.Unrestored, out.Kept = unrestored, kept
 	return out, errors.Join(err, restoreErr, c.end(ctx, out, err))
 }
 

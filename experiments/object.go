@@ -3,6 +3,7 @@ package experiments
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -42,13 +43,12 @@ func object[T any](defaults func() T, keys ...key[T]) value[T] {
 		found := map[string]bool{}
 		all := d.entries(path, n, func(at string, e entry) {
 			found[e.name] = true
-			for _, k := range keys {
-				if k.name == e.name {
-					k.read(d, at, e.value, &into)
-					return
-				}
+			i := slices.IndexFunc(keys, func(k key[T]) bool { return k.name == e.name })
+			if i < 0 {
+				d.add(e.at, fmt.Sprintf("unknown key %q", e.name), suggestion(e.name, keyNames(keys)))
+				return
 			}
-			d.add(e.at, fmt.Sprintf("unknown key %q", e.name), suggestion(e.name, keyNames(keys)))
+			keys[i].read(d, at, e.value, &into)
 		})
 		for _, k := range keys {
 			if all && k.required && !found[k.name] {

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"ngxlab/lab"
@@ -66,21 +67,20 @@ func overBudget(budget time.Duration, runs []lab.Run) bool {
 	return len(spans) > 0 && used+used/time.Duration(len(spans)) > budget
 }
 
+// precise reports whether every headline comparison that can be made is narrower than the precision.
 func precise(c campaign, precision float64) bool {
-	compared := 0
+	all := slices.DeleteFunc(c.headlines(), func(h lab.Comparison) bool { return h.Prevented != "" })
+	wide := func(h lab.Comparison) bool { return math.Log(h.High/h.Low)/2 > math.Log1p(precision) }
+	return len(all) > 0 && !slices.ContainsFunc(all, wide)
+}
+
+// headlines are the comparisons that decide when a campaign ends: of both headline figures, one per step and target.
+func (c campaign) headlines() []lab.Comparison {
+	var all []lab.Comparison
 	for _, target := range c.targets() {
-		for _, m := range []lab.Metric{lab.Goodput, lab.CPUPerRequest} {
-			for _, p := range c.stepPairs(target) {
-				comparison := c.compare(p, "", m)
-				if comparison.Prevented != "" {
-					continue
-				}
-				compared++
-				if math.Log(comparison.High/comparison.Low)/2 > math.Log1p(precision) {
-					return false
-				}
-			}
+		for _, p := range c.stepPairs(target) {
+			all = append(all, c.compare(p, "", lab.Goodput), c.compare(p, "", lab.CPUPerRequest))
 		}
 	}
-	return compared > 0
+	return all
 }

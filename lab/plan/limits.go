@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,6 +51,21 @@ func (p *planner) bounds(s lab.State, target lab.HostName) bounds {
 		}
 	}
 	return b
+}
+
+// inForce are the facts of all hosts with the sysctls that a state gives them.
+func (p *planner) inForce(s lab.State) map[lab.HostName]lab.Facts {
+	all := map[lab.HostName]lab.Facts{}
+	for host, f := range p.facts {
+		f.Sysctls = maps.Clone(f.Sysctls)
+		for _, setting := range s.Settings[host] {
+			if setting.Knob.Kind == lab.KnobSysctl {
+				f.Sysctls[setting.Knob.Name] = setting.Value
+			}
+		}
+		all[host] = f
+	}
+	return all
 }
 
 func number(text string, otherwise int) int {
@@ -105,13 +121,16 @@ func (p *planner) port(target lab.HostName) {
 	}
 }
 
+// listenBacklog is the knob of the accept queue of the site's sockets.
+var listenBacklog = lab.KnobID{Kind: lab.KnobNginx, Name: "listen.backlog"}
+
 func (p *planner) stateLimits(s lab.State, target lab.HostName) {
 	b := p.bounds(s, target)
 	if b.connections > b.files {
 		p.warn(target, "", fmt.Sprintf("state %q: worker_connections %d is above the %d open files a worker may have", s.Name, b.connections, b.files))
 	}
-	if b.somaxconn > 0 && b.backlog > b.somaxconn && nginx(s, target, "listen", "backlog") != "" {
-		p.warn(target, "", fmt.Sprintf("state %q: listen backlog %d is cut to net.core.somaxconn = %d", s.Name, b.backlog, b.somaxconn))
+	if b.somaxconn > 0 && b.backlog > b.somaxconn {
+		p.cutBacklog(s, target, b)
 	}
 	pages := strings.Fields(value(s, target, lab.KnobSysctl, "net.ipv4.tcp_mem"))
 	if len(pages) == 3 {
@@ -120,6 +139,29 @@ func (p *planner) stateLimits(s lab.State, target lab.HostName) {
 			p.warn(target, "", fmt.Sprintf("state %q: net.ipv4.tcp_mem allows TCP %d MiB, the host has %d MiB", s.Name, top*pageBytes>>20, memory>>20))
 		}
 	}
+}
+
+// cutBacklog says that the kernel cuts a backlog that a state asks for: the socket will read back another value, which
+// only a best-effort step may.
+func (p *planner) cutBacklog(s lab.State, target lab.HostName, b bounds) {
+	at := slices.IndexFunc(s.Settings[target], func(setting lab.Setting) bool { return setting.Knob == listenBacklog })
+	if at < 0 {
+		return // nginx's own default
+	}
+	setting := s.Settings[target][at]
+	text := fmt.Sprintf("listen backlog %d is cut to net.core.somaxconn = %d", b.backlog, b.somaxconn)
+	if setting.BestEffort {
+		p.warn(target, "", fmt.Sprintf("state %q: %s", s.Name, text))
+		return
+	}
+	section := "server"
+	if step := slices.IndexFunc(p.e.Steps, func(step lab.Step) bool { return step.Name == setting.Step }); step >= 0 {
+		section = fmt.Sprintf("steps[%d]", step)
+	}
+	p.refuseOnce(lab.Refusal{
+		Host: target, Step: setting.Step, Knob: listenBacklog, Path: knobPath(section, listenBacklog), Fatal: true, Reason: text,
+		Cure: "raise net.core.somaxconn in the same step, ask for less, or write best_effort: true in the step to take what there is",
+	})
 }
 
 // connections holds a load point against worker_connections of every state; states with the same bounds are told

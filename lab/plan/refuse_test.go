@@ -216,6 +216,8 @@ func TestMissingPackagesAreInstalledOrRefusedByName(t *testing.T) {
 func TestValuesThatOthersCutAreWarnedOf(t *testing.T) {
 	e := withStep(lab.Step{Nginx: map[string]string{"listen.backlog": "65535", "worker_connections": "30000"},
 		Sysctl: map[string]string{"net.ipv4.tcp_mem": "10 20 99999999"}})
+	refusal(t, make1(t, e), "backlog 65535 is cut to net.core.somaxconn = 4096", "steps[4].nginx.listen.backlog", true)
+	e.Steps[4].BestEffort = true
 	p := make1(t, e)
 	for _, want := range []string{"backlog 65535 is cut to net.core.somaxconn = 4096", "worker_connections 30000 is above the 20000 open files", "the host has 24576 MiB"} {
 		if !warned(p, want) {
@@ -223,8 +225,9 @@ func TestValuesThatOthersCutAreWarnedOf(t *testing.T) {
 		}
 	}
 	e.Steps[4].Sysctl["net.core.somaxconn"] = "65535"
-	if warned(make1(t, e), "is cut to") {
-		t.Error("warned although somaxconn is raised with the backlog")
+	e.Steps[4].BestEffort = false
+	if p := make1(t, e); warned(p, "is cut to") || len(p.Fatal()) > 0 {
+		t.Error("warned or refused although somaxconn is raised with the backlog")
 	}
 }
 

@@ -44,9 +44,10 @@ func (p *planner) urls() []string {
 
 // drivings makes the commands of every load point against every target, after asking what the tools cannot do.
 func (p *planner) drivings() error {
+	facts := p.inForce(p.plan.Baseline()) // what holds there holds in every state
 	possible := map[string]bool{}
 	for _, l := range p.plan.Loads {
-		refused := load.Check(l, p.facts)
+		refused := load.Check(l, facts)
 		for _, r := range refused {
 			p.refuseOnce(r)
 		}

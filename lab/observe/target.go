@@ -32,6 +32,7 @@ func targetRules() []Rule {
 		{"syn-retransmit", Target, synRetransmit},
 		{"worker-connections", Target, workerConnectionsRule},
 		{"server-fds", Target, serverFDs},
+		{"server-stalled", Target, serverStalled},
 		{"latency-bound", Target, latencyBound},
 	}
 }

@@ -1,0 +1,60 @@
+package observe
+
+import (
+	"fmt"
+	"slices"
+
+	"ngxlab/lab"
+)
+
+// Thresholds of a standstill. Slowest spans of quiet runs: 0.85 to 0.96 of the median, under foreign load 0.53 to 0.83.
+const (
+	stallSpanS   = 0.25 // the shortest time that counts as one
+	stallShare   = 0.10 // of the run's median rate
+	stallLatency = 0.05 // s: with slower answers, a span without any is nothing unusual
+	fewestSpans  = 4
+)
+
+// serverStalled looks for a time in which next to nothing was answered: the server stood still, or the generators did.
+func serverStalled(o Observation) lab.Finding {
+	rates := spanRates(o)
+	goodput := o.Figures[lab.Requests] / max(o.Figures[lab.DurationS], 1e-9)
+	switch {
+	case len(rates) < fewestSpans:
+		return unknown(fmt.Sprintf("fewer than %d times of %g s between readings of the server's count within the window", fewestSpans, stallSpanS))
+	case float64(o.Point.Connections) > stallLatency*goodput:
+		return unknown("an answer takes too long for the standstill of a quarter of a second to be one")
+	}
+	slowest := slices.Min(rates)
+	slices.Sort(rates)
+	median := rates[len(rates)/2]
+	values := map[string]float64{"slowest_per_s": slowest, "median_per_s": median, "threshold": stallShare}
+	evidence := fmt.Sprintf("the slowest %g s had %.0f requests per second, the median is %.0f (limit %.2f of it)", stallSpanS, slowest, median, stallShare)
+	if median <= 0 || slowest < stallShare*median {
+		return with(found(lab.Warn, "Server or generators stood still: the rate is too low by that time. See what stopped them, then run again.", "%s", evidence), values)
+	}
+	return with(quiet("%s", evidence), values)
+}
+
+// spanRates are requests per second between each reading of the server's count within the window and the first one at
+// least stallSpanS later.
+func spanRates(o Observation) []float64 {
+	var inside []lab.Sample
+	for _, s := range o.Run.Samples {
+		if s.Host == o.Run.Cell.Target && s.Status != nil && s.At >= o.Run.Window.Begin && s.At <= o.Run.Window.End {
+			inside = append(inside, s)
+		}
+	}
+	slices.SortFunc(inside, func(a, b lab.Sample) int { return int(min(max(a.At-b.At, -1), 1)) })
+	served := func(s lab.Sample) float64 { return float64(s.Status.Requests) - float64(s.Status.Polls) }
+	var rates []float64
+	for i, a := range inside {
+		for _, b := range inside[i+1:] {
+			if d := seconds(a, b); d >= stallSpanS {
+				rates = append(rates, (served(b)-served(a))/d)
+				break
+			}
+		}
+	}
+	return rates
+}

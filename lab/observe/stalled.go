@@ -17,7 +17,8 @@ const (
 
 // serverStalled looks for a time in which next to nothing was answered: the server stood still, or the generators did.
 func serverStalled(o Observation) lab.Finding {
-	rates := spanRates(o)
+	readings := countedInside(o)
+	rates := spanRates(readings)
 	goodput := o.Figures[lab.Requests] / max(o.Figures[lab.DurationS], 1e-9)
 	switch {
 	case len(rates) < fewestSpans:
@@ -25,9 +26,9 @@ func serverStalled(o Observation) lab.Finding {
 	case float64(o.Point.Connections) > stallLatency*goodput:
 		return unknown("an answer takes too long for the standstill of a quarter of a second to be one")
 	}
-	slowest := slices.Min(rates)
 	slices.Sort(rates)
 	median := rates[len(rates)/2]
+	slowest := slices.Min(append(waitRates(readings, median), rates...))
 	values := map[string]float64{"slowest_per_s": slowest, "median_per_s": median, "threshold": stallShare}
 	evidence := fmt.Sprintf("the slowest %g s had %.0f requests per second, the median is %.0f (limit %.2f of it)", stallSpanS, slowest, median, stallShare)
 	if median <= 0 || slowest < stallShare*median {
@@ -36,9 +37,8 @@ func serverStalled(o Observation) lab.Finding {
 	return with(quiet("%s", evidence), values)
 }
 
-// spanRates are requests per second between each reading of the server's count within the window and the first one at
-// least stallSpanS later.
-func spanRates(o Observation) []float64 {
+// countedInside are the target's samples with the server's count within the window, by time.
+func countedInside(o Observation) []lab.Sample {
 	var inside []lab.Sample
 	for _, s := range o.Run.Samples {
 		if s.Host == o.Run.Cell.Target && s.Status != nil && s.At >= o.Run.Window.Begin && s.At <= o.Run.Window.End {
@@ -46,14 +46,36 @@ func spanRates(o Observation) []float64 {
 		}
 	}
 	slices.SortFunc(inside, func(a, b lab.Sample) int { return int(min(max(a.At-b.At, -1), 1)) })
-	served := func(s lab.Sample) float64 { return float64(s.Status.Requests) - float64(s.Status.Polls) }
+	return inside
+}
+
+func servedBetween(a, b lab.Sample) float64 {
+	return float64(b.Status.Requests) - float64(a.Status.Requests) - (float64(b.Status.Polls) - float64(a.Status.Polls))
+}
+
+// spanRates are requests per second between each reading and the first one at least stallSpanS later.
+func spanRates(readings []lab.Sample) []float64 {
 	var rates []float64
-	for i, a := range inside {
-		for _, b := range inside[i+1:] {
+	for i, a := range readings {
+		for _, b := range readings[i+1:] {
 			if d := seconds(a, b); d >= stallSpanS {
-				rates = append(rates, (served(b)-served(a))/d)
+				rates = append(rates, servedBetween(a, b)/d)
 				break
 			}
+		}
+	}
+	return rates
+}
+
+// waitRates are requests per second while a poll waited for at least stallSpanS. Until it was sent the server is taken to
+// have answered as it did otherwise.
+func waitRates(readings []lab.Sample, otherwise float64) []float64 {
+	var rates []float64
+	for i := 1; i < len(readings); i++ {
+		a, b := readings[i-1], readings[i]
+		gap := seconds(a, b)
+		if wait := min(b.TookS, gap); wait >= stallSpanS {
+			rates = append(rates, max(servedBetween(a, b)-otherwise*(gap-wait), 0)/wait)
 		}
 	}
 	return rates

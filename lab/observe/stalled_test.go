@@ -33,6 +33,24 @@ func TestATimeWithoutAnswersIsAStandstill(t *testing.T) {
 				}
 			}
 		}, "warned"},
+		{"a poll that waited as long", func(sc *scene) {
+			stand := standing(9, 10) // of half a second, a fifth of which before the standstill
+			sc.each = func(i int, s *lab.Sample) {
+				if stand(i, s); i > 9 {
+					s.Status.Requests += 3000
+				}
+				if i == 10 {
+					s.TookS = 0.4
+				}
+			}
+		}, "warned"},
+		{"a watcher that waited", func(sc *scene) {
+			sc.each = func(i int, s *lab.Sample) {
+				if i == 10 {
+					s.TookS = 0.4
+				}
+			}
+		}, "quiet"},
 		{"nearly all of it", func(sc *scene) { sc.each = standing(4, 21) }, "warned"},
 		{"half as fast for a while", func(sc *scene) {
 			var lost uint64

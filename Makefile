@@ -31,7 +31,7 @@ demo: ## run the quickstart study on this machine and write its report to out/de
 	@scripts/demo
 
 test: ## install what the tests need and run them all
-	@scripts/need gcc libc6-dev make wrk apache2-utils libpcre2-dev zlib1g-dev iproute2 procps
+	@scripts/need gcc libc6-dev make patch wrk apache2-utils libpcre2-dev zlib1g-dev iproute2 procps
 	$(GO) test -race -timeout 30m ./...
 
 lint: $(GOLANGCI_LINT) ## gofmt, go vet (also of the agent for arm64 without cgo), golangci-lint

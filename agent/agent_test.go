@@ -13,11 +13,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/yamux"
+	"golang.org/x/sys/unix"
 
 	"ngxlab/agent/knob"
 	"ngxlab/agent/wire"
@@ -320,9 +320,7 @@ func TestStateDirOfAnOrdinaryUserIsTheirs(t *testing.T) {
 }
 
 func TestAgentIsRaisedAndItsCommandsAreNot(t *testing.T) {
-	if syscall.Geteuid() != 0 {
-		t.Skip("only root may raise a priority")
-	}
+	testlab.RequireCapability(t, unix.CAP_SYS_NICE, "CAP_SYS_NICE to raise a priority")
 	dir := t.TempDir()
 	cmd := exec.Command(testlab.Agent(t), "serve", "--dir", dir)
 	in, err := cmd.StdinPipe()

@@ -24,7 +24,7 @@ type Held struct {
 // The parts of memory that are not slab caches; those go by the cache's name. Levels are measured with server and
 // socket memory, the sums are added when a capacity is concluded.
 const (
-	PartServer       = "server"        // PSS of all server processes
+	PartServer       = "server"        // PSS of all server processes, or their anonymous resident memory where the level says so
 	PartSocketMemory = "socket memory" // /proc/net/sockstat TCP mem, pages × page size
 	PartKernel       = "kernel"        // all kernel parts that count
 	PartFloor        = "floor"         // TCP + filp + epoll: what a connection costs at the very least
@@ -40,7 +40,8 @@ type CapacityLevel struct {
 	Parts       map[string]int64 `json:"parts_bytes"`
 	SettledS    float64          `json:"settled_s"` // time until PSS and slab changed < 0.5 % over 2 s
 	Unsettled   bool             `json:"unsettled,omitempty"`
-	Problem     string           `json:"problem,omitempty"` // why the level cannot be used
+	Anonymous   bool             `json:"server_anonymous,omitempty"` // the server's part is its anonymous resident memory: its PSS could not be read
+	Problem     string           `json:"problem,omitempty"`          // why the level cannot be used
 }
 
 // CapacityFit is bytes per connection of one part: one slope per ramp, interval by t over ramps.
@@ -53,8 +54,9 @@ type CapacityFit struct {
 	High               float64   `json:"high_bytes_per_connection"`
 	InterceptBytes     float64   `json:"intercept_bytes"`
 	NotLinear          bool      `json:"not_linear,omitempty"`
-	NoInterval         bool      `json:"no_interval,omitempty"`    // fewer than two ramps: Low and High are meaningless
-	Divided            bool      `json:"divided_by_two,omitempty"` // kernel memory of a shared kernel, split between the ends by assumption
+	NoInterval         bool      `json:"no_interval,omitempty"`      // fewer than two ramps: Low and High are meaningless
+	Divided            bool      `json:"divided_by_two,omitempty"`   // kernel memory of a shared kernel, split between the ends by assumption
+	Anonymous          bool      `json:"server_anonymous,omitempty"` // of the server, or with it: its memory is its anonymous resident memory
 }
 
 // CapacityProjection is how many connections fit in one memory size.

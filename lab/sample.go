@@ -59,7 +59,8 @@ const (
 	LoadProcess  ProcessRole = "load"
 )
 
-// ProcessSample is one process at one moment; CPU from schedstat in ns, given in seconds.
+// ProcessSample is one process at one moment; CPU from schedstat in ns, given in seconds. What could not be read is 0,
+// and absent from JSON: no process of a server is without memory and descriptors.
 type ProcessSample struct {
 	PID      int             `json:"pid"`
 	Role     ProcessRole     `json:"role"`
@@ -68,7 +69,31 @@ type ProcessSample struct {
 	Threads  map[int]float64 `json:"threads_cpu_s,omitempty"` // of load processes: thread id → seconds
 	FDs      int             `json:"fds,omitempty"`
 	FDLimit  int             `json:"fd_limit,omitempty"`
-	PSSBytes int64           `json:"pss_bytes,omitempty"` // of server processes
+	PSSBytes int64           `json:"pss_bytes,omitempty"` // of server processes; another user's need CAP_SYS_PTRACE
+	// AnonBytes is the anonymous resident memory (RssAnon), which anyone may read; of server processes, when the PSS of
+	// one of them cannot be read.
+	AnonBytes int64 `json:"anon_rss_bytes,omitempty"`
+}
+
+// ServerMemory is the memory of all processes of the server: their PSS or, when that of one cannot be read, their
+// anonymous resident memory. It is not known when there are no processes, or one of them shows neither.
+func (s Sample) ServerMemory() (bytes int64, anonymous, known bool) {
+	var pss, anon int64
+	pssKnown, anonKnown := true, true
+	for _, p := range s.Processes {
+		if p.Role != ServerMaster && p.Role != ServerWorker {
+			continue
+		}
+		pss, anon = pss+p.PSSBytes, anon+p.AnonBytes
+		pssKnown, anonKnown = pssKnown && p.PSSBytes > 0, anonKnown && p.AnonBytes > 0
+	}
+	switch {
+	case pss > 0 && pssKnown:
+		return pss, false, true
+	case anon > 0 && anonKnown:
+		return anon, true, true
+	}
+	return 0, false, false
 }
 
 // Listener is a listening socket (sock_diag).

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ngxlab/agent/knob"
+	"ngxlab/internal/testlab"
 	"ngxlab/lab"
 )
 
@@ -181,11 +182,8 @@ func TestHolesThatAPowerCutLeftInTheLastLineAreIgnored(t *testing.T) {
 
 func TestFullDiskAtTheJournalChangesNothing(t *testing.T) {
 	tr := newTree(t)
-	if os.Geteuid() != 0 {
-		t.Skip("needs root to mount a small file system")
-	}
 	if err := unix.Mount("tmpfs", tr.dir, "tmpfs", 0, "size=8k"); err != nil {
-		t.Skipf("mount: %v", err)
+		t.Skipf("SKIPPED: a small file system cannot be mounted here: %v", err)
 	}
 	defer unix.Unmount(tr.dir, unix.MNT_DETACH) //nolint:errcheck // the test is over
 	k := tr.keeper()
@@ -270,13 +268,11 @@ func TestProcessKilledWhileItHoldsTheLockLeavesAJournalThatRestores(t *testing.T
 
 // TestKernelsOwnSysctlsAreChangedAndPutBack works in a network namespace of its own.
 func TestKernelsOwnSysctlsAreChangedAndPutBack(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root for a network namespace")
-	}
 	runtime.LockOSThread() // never unlocked: the thread ends with the test's goroutine
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		t.Skipf("network namespace: %v", err)
+		t.Skipf("SKIPPED: no network namespace can be made here: %v", err)
 	}
+	testlab.RequireWritable(t, "/proc/sys/net/ipv4/tcp_fin_timeout")
 	k, err := knob.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -3,8 +3,11 @@ package watch
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"ngxlab/agent/hold"
 	"ngxlab/internal/testlab"
@@ -25,7 +28,11 @@ func TestRealServerIsSampled(t *testing.T) {
 	const backlog = 300
 	w, s := watched(t, backlog)
 	what := lab.Watch{Server: true, StatusPort: s.StatusPort, Ports: []int{s.Port}, Slabs: true}
-	first := once(t, w, what)
+	var first lab.Sample
+	testlab.Eventually(t, "the workers have taken up the connection by which the server was found listening", func() bool {
+		first = once(t, w, what)
+		return first.Status != nil && first.Status.Accepts == first.Status.Polls+1
+	})
 	for range 10 {
 		if _, _, err := ask(t.Context(), s.Port); err != nil {
 			t.Fatal(err)
@@ -48,9 +55,14 @@ func TestRealServerIsSampled(t *testing.T) {
 	roles := map[lab.ProcessRole]int{}
 	for _, p := range second.Processes {
 		roles[p.Role]++
-		if p.CPUS <= 0 || p.PSSBytes < 100<<10 || p.FDs < 5 || p.Name != "nginx" || p.FDLimit <= 0 {
+		if p.CPUS <= 0 || max(p.PSSBytes, p.AnonBytes) < 100<<10 || p.FDs < 5 || p.Name != "nginx" || p.FDLimit <= 0 {
 			t.Errorf("process %+v", p)
 		}
+	}
+	// Workers of root's nginx are another user's.
+	_, anonymous, known := second.ServerMemory()
+	if want := os.Geteuid() == 0 && !testlab.Capable(t, unix.CAP_SYS_PTRACE); !known || anonymous != want {
+		t.Errorf("server memory: known %v, anonymous %v, want %v", known, anonymous, want)
 	}
 	if roles[lab.ServerMaster] != 1 || roles[lab.ServerWorker] != 2 {
 		t.Errorf("roles %v", roles)

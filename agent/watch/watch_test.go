@@ -141,6 +141,35 @@ func TestInstantsThatPassedAreLeftOutButTheLastIsNot(t *testing.T) {
 	}
 }
 
+// TestAnonymousMemoryStandsInForAPSSThatCannotBeRead: that of another user's process needs CAP_SYS_PTRACE.
+func TestAnonymousMemoryStandsInForAPSSThatCannotBeRead(t *testing.T) {
+	w := fixture(t)
+	w.Proc = t.TempDir()
+	if err := os.CopyFS(w.Proc, os.DirFS("testdata/proc")); err != nil {
+		t.Fatal(err)
+	}
+	read := func() (bytes int64, anonymous, known bool) {
+		return once(t, w, lab.Watch{Server: true}).ServerMemory()
+	}
+	if bytes, anonymous, known := read(); bytes != 530<<10+2*2<<20 || anonymous || !known {
+		t.Errorf("all readable: %d bytes, anonymous %v, known %v", bytes, anonymous, known)
+	}
+	if err := os.Remove(filepath.Join(w.Proc, "102/smaps_rollup")); err != nil {
+		t.Fatal(err)
+	}
+	if bytes, anonymous, known := read(); known {
+		t.Errorf("neither readable of one: %d bytes, anonymous %v", bytes, anonymous)
+	}
+	for pid, kib := range map[string]string{"100": "116", "101": "1000", "102": "2000"} {
+		if err := os.WriteFile(filepath.Join(w.Proc, pid, "status"), []byte("Name:\tnginx\nVmRSS:\t    9000 kB\nRssAnon:\t    "+kib+" kB\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if bytes, anonymous, known := read(); bytes != 3116<<10 || !anonymous || !known {
+		t.Errorf("a PSS hidden: %d bytes, anonymous %v, known %v", bytes, anonymous, known)
+	}
+}
+
 func TestCancelledWatchEndsWithoutError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	n := 0

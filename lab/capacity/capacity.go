@@ -29,6 +29,8 @@ func Conclude(p lab.Plan, levels []lab.CapacityLevel) lab.CapacityResult {
 		if len(patchy) > 0 {
 			r.Notes = append(r.Notes, fmt.Sprintf("%s: left out, not read at every level: %s", kind, strings.Join(patchy, ", ")))
 		}
+		parts, notes = ofOneMeasure(kind, parts, used)
+		r.Notes = append(r.Notes, notes...)
 		for i := range used {
 			used[i] = settled(used[i], parts, shared)
 		}
@@ -103,6 +105,7 @@ func concludeKind(p lab.Plan, used []lab.CapacityLevel, shared bool, r *lab.Capa
 	for _, part := range ordered(used[0].Parts) {
 		fit := fitPart(part, ramps)
 		fit.Divided = shared && part != lab.PartServer
+		fit.Anonymous = used[0].Anonymous && (part == lab.PartServer || part == lab.PartTotal)
 		fits[part] = fit
 		r.Fits = append(r.Fits, fit)
 	}
@@ -117,9 +120,9 @@ func concludeKind(p lab.Plan, used []lab.CapacityLevel, shared bool, r *lab.Capa
 
 func missing(fits map[string]lab.CapacityFit) string {
 	if _, known := fits[lab.PartServer]; !known {
-		return "the server's memory was not read"
+		return "the server's memory is not known"
 	}
-	return "the kernel's named caches were not read (that needs root)"
+	return "the kernel's named caches were not read (/proc/slabinfo is for root)"
 }
 
 // rampsOf splits levels by ramp; ramps without two different numbers of connections are returned as short.

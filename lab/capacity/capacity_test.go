@@ -173,7 +173,35 @@ func TestWithoutNamedCachesNothingIsProjected(t *testing.T) {
 	if len(r.Projections) != 0 || r.Problem != "" {
 		t.Errorf("%+v", r)
 	}
-	if !strings.Contains(strings.Join(r.Notes, "\n"), "the kernel's named caches were not read (that needs root), so nothing is projected") {
+	if !strings.Contains(strings.Join(r.Notes, "\n"), "the kernel's named caches were not read (/proc/slabinfo is for root), so nothing is projected") {
+		t.Errorf("notes: %q", r.Notes)
+	}
+}
+
+func TestAnonymousServerMemoryIsMarkedAndSaid(t *testing.T) {
+	levels := ramps(1, 1, 1)
+	for i := range levels {
+		levels[i].Anonymous = true
+	}
+	r := Conclude(planned(false), levels)
+	for part, want := range map[string]bool{lab.PartServer: true, lab.PartTotal: true, lab.PartKernel: false, "TCP": false} {
+		if f := fitOf(t, r, part); f.Anonymous != want {
+			t.Errorf("%s: %+v", part, f)
+		}
+	}
+	if !strings.Contains(strings.Join(r.Notes, "\n"), "idle: server memory is anonymous resident memory, for PSS cannot be read here") || len(r.Projections) == 0 {
+		t.Errorf("notes: %q, %d projections", r.Notes, len(r.Projections))
+	}
+}
+
+func TestPSSAndAnonymousMemoryMakeNoSlopeTogether(t *testing.T) {
+	levels := ramps(1, 1)
+	levels[2].Anonymous = true
+	r := Conclude(planned(false), levels)
+	if slices.ContainsFunc(r.Fits, func(f lab.CapacityFit) bool { return f.Part == lab.PartServer || f.Part == lab.PartTotal }) {
+		t.Errorf("fits %+v", r.Fits)
+	}
+	if !strings.Contains(strings.Join(r.Notes, "\n"), "idle: the server's memory is left out: PSS at some levels, anonymous resident memory at others") {
 		t.Errorf("notes: %q", r.Notes)
 	}
 }

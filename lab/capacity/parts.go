@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -47,6 +48,24 @@ func counted(levels []lab.CapacityLevel) (parts, patchy []string) {
 	slices.Sort(parts)
 	slices.Sort(patchy)
 	return parts, patchy
+}
+
+// ofOneMeasure returns the parts without the server's when that was measured in two ways, which make no slope, and says
+// which way it was.
+func ofOneMeasure(kind lab.HoldKind, parts []string, levels []lab.CapacityLevel) (of, notes []string) {
+	i := slices.Index(parts, lab.PartServer)
+	if i < 0 {
+		return parts, nil
+	}
+	differs := func(l lab.CapacityLevel) bool { return l.Anonymous != levels[0].Anonymous }
+	switch {
+	case slices.ContainsFunc(levels, differs):
+		return slices.Delete(parts, i, i+1), []string{fmt.Sprintf("%s: the server's memory is left out: PSS at some levels, anonymous resident memory at others", kind)}
+	case levels[0].Anonymous:
+		return parts, []string{fmt.Sprintf("%s: server memory is anonymous resident memory, for PSS cannot be read here: that of another user's processes needs CAP_SYS_PTRACE. "+
+			"It leaves out file and shared memory, and counts a page that processes share once for each", kind)}
+	}
+	return parts, nil
 }
 
 // settled is a level with the given parts and their sums. The kernel parts are divided by two when both ends of each

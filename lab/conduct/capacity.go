@@ -163,7 +163,12 @@ func (c *campaign) settle(ctx context.Context, s lab.Serving, level lab.Capacity
 	level.SettledS = last.At.Sub(seen[0].At).Seconds()
 	level.Unsettled = !settled(seen)
 	level.Parts = parts(last)
-	return counted(level, last), nil
+	_, anonymous, readable := last.ServerMemory()
+	level.Anonymous = anonymous
+	if level = counted(level, last); !readable && level.Problem == "" {
+		level.Problem = "the memory of the server's processes cannot be read"
+	}
+	return level, nil
 }
 
 // counted takes the number of connections from the server, the lab's own poll subtracted.
@@ -194,16 +199,14 @@ func settled(seen []lab.Sample) bool {
 	return true
 }
 
-// parts are the memory totals of a sample by part.
+// parts are the memory totals of a sample by part; what could not be read is missing.
 func parts(s lab.Sample) map[string]int64 {
 	all := map[string]int64{}
 	for name, bytes := range s.Slabs {
 		all[name] = bytes
 	}
-	for _, p := range s.Processes {
-		if p.Role == lab.ServerMaster || p.Role == lab.ServerWorker {
-			all[lab.PartServer] += p.PSSBytes
-		}
+	if bytes, _, known := s.ServerMemory(); known {
+		all[lab.PartServer] = bytes
 	}
 	if pages, ok := s.Sockets["tcp_mem_pages"]; ok {
 		all[lab.PartSocketMemory] = pages * pageBytes

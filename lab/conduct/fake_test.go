@@ -42,6 +42,7 @@ type fakeHost struct {
 	baseCPUS float64
 	nothing  func(fired int) bool // the tool measures nothing at this fire
 	fired    int
+	seen     func(*lab.Sample) // changes every sample, when not nil
 }
 
 func newFakeHost(t *testing.T) *fakeHost {
@@ -286,7 +287,7 @@ func (f *fakeHost) sampleAt(w lab.Watch, at lab.Instant, requests, cpuS float64)
 		At: at, WallNS: int64(at), BootID: "boot",
 		CPUs: []lab.CPUTimes{{CPU: 0, UserS: cpuS}, {CPU: 1, UserS: cpuS / 2}},
 		Processes: []lab.ProcessSample{
-			{PID: 100, Role: lab.ServerMaster}, {PID: 101, Role: lab.ServerWorker, CPUS: cpuS, PSSBytes: 2 << 20},
+			{PID: 100, Role: lab.ServerMaster, PSSBytes: 1 << 20}, {PID: 101, Role: lab.ServerWorker, CPUS: cpuS, PSSBytes: 2 << 20},
 			{PID: 200, Role: lab.LoadProcess, CPUS: cpuS / 2, Threads: map[int]float64{200: cpuS / 2}},
 		},
 		Sockets: map[string]int64{"tcp_mem_pages": 10},
@@ -299,6 +300,9 @@ func (f *fakeHost) sampleAt(w lab.Watch, at lab.Instant, requests, cpuS float64)
 		if f.held > 0 {
 			s.Status.Active = 1 + f.held
 		}
+	}
+	if f.seen != nil {
+		f.seen(&s)
 	}
 	return s
 }

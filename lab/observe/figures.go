@@ -1,6 +1,10 @@
 package observe
 
-import "ngxlab/lab"
+import (
+	"slices"
+
+	"ngxlab/lab"
+)
 
 // derived returns the figures that the samples give: CPU of both sides, the server's counts, foreign CPU, Little's ratio,
 // memory and yardstick. A figure whose observation is missing is absent.
@@ -76,16 +80,11 @@ func little(o Observation) Number {
 	return known(n / d * r.Value / c)
 }
 
+// pss is that of the last sample in which every process of the server shows it.
 func pss(samples []lab.Sample) Number {
-	for i := len(samples) - 1; i >= 0; i-- {
-		total := int64(0)
-		for _, p := range samples[i].Processes {
-			if isServer(p) {
-				total += p.PSSBytes
-			}
-		}
-		if total > 0 {
-			return known(float64(total))
+	for _, s := range slices.Backward(samples) {
+		if bytes, anonymous, ok := s.ServerMemory(); ok && !anonymous {
+			return known(float64(bytes))
 		}
 	}
 	return Number{}

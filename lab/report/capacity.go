@@ -148,7 +148,9 @@ func fitRemarks(f lab.CapacityFit) string {
 	case lab.PartFloor:
 		words = append(words, "TCP + filp + epoll: the least a connection costs")
 	case lab.PartServer:
-		words = append(words, "PSS of all server processes")
+		if words = append(words, "PSS of all server processes"); f.Anonymous {
+			words[0] = "anonymous resident memory of all server processes"
+		}
 	}
 	if f.Divided {
 		words = append(words, "kernel memory ÷ 2 by assumption")

@@ -103,9 +103,12 @@ func toTheEnd(r *process.Runner) func(context.Context, lab.Command, io.Writer) e
 }
 
 // clearWork ends the processes and removes the directories of work that an agent left which was killed with its guard.
+// The directories tell of the processes, so they stay while those do.
 func clearWork(dir string) error {
-	err := process.KillSurvivors(dir)
-	return errors.Join(err, os.RemoveAll(filepath.Join(dir, "work")))
+	if err := process.KillSurvivors(dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(filepath.Join(dir, "work"))
 }
 
 // kindOf tells what an error of the parts means to the asker.

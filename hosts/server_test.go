@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -104,6 +105,16 @@ func TestServerThatCannotStartSaysWhy(t *testing.T) {
 }
 
 func TestNginxThatSurvivedGuardAndWorkerIsEndedAtTheNextContact(t *testing.T) {
+	for name, also := range map[string]func(lab.Server) []int{
+		"whole":          func(lab.Server) []int { return nil },
+		"its master not": func(s lab.Server) []int { return []int{s.Master} }, // and its workers may be another user's
+	} {
+		t.Run(name, func(t *testing.T) { nginxSurvives(t, also) })
+	}
+}
+
+// nginxSurvives kills the agent of a running nginx, and of it what also names.
+func nginxSurvives(t *testing.T, also func(lab.Server) []int) {
 	dir := testlab.StateDir(t)
 	h := claimed(t, local(t, dir))
 	s := site(t, dir)
@@ -116,8 +127,9 @@ func TestNginxThatSurvivedGuardAndWorkerIsEndedAtTheNextContact(t *testing.T) {
 	if err := syscall.Kill(guard, syscall.SIGSTOP); err != nil { // so that it cannot act before it is killed
 		t.Fatal(err)
 	}
-	kill(t, worker, guard)
-	testlab.Eventually(t, "the agent is gone", func() bool { return !testlab.Alive(guard) && !testlab.Alive(worker) })
+	killed := append([]int{worker, guard}, also(running)...)
+	kill(t, killed...)
+	testlab.Eventually(t, "the agent is gone", func() bool { return !slices.ContainsFunc(killed, testlab.Alive) })
 	if !answers(s) {
 		t.Fatal("the server did not survive: the test shows nothing")
 	}

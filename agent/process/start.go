@@ -95,6 +95,7 @@ func (c *child) spawn() error {
 	}
 	c.pid = c.cmd.Process.Pid
 	c.runner.add(c)
+	err = errors.Join(err, note(c.work, c.pid)) // before it can be reaped
 	go c.reap()
 	return err
 }

@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -66,14 +67,38 @@ func KillDescendants(limit time.Duration) error {
 }
 
 // KillSurvivors kills the processes that an earlier agent of the same state directory left behind: those marked with
-// it in their environment and, because nginx overwrites that with its title, those that run a binary of its builds
-// from a directory of its work. Only who holds the lock of dir may call it.
+// it in their environment, those that run a binary of its builds from a directory of its work, because nginx overwrites
+// its environment with its title, those noted in its directory of work, because nginx's workers are another user's, and
+// the groups of them all. Only who holds the lock of dir may call it.
 func KillSurvivors(dir string) error {
-	real, err := filepath.EvalSymlinks(dir) // as /proc tells paths
-	if err != nil {
-		return fmt.Errorf("look for survivors: %w", err)
+	o := origin{dir: dir}
+	var err error
+	if o.work, err = resolved(dir, "work"); err != nil {
+		return err
 	}
-	return killUntilNone(killGrace, func() ([]int, error) { return survivors(dir, real) })
+	if o.builds, err = resolved(dir, "builds"); err != nil {
+		return err
+	}
+	return killUntilNone(killGrace, o.survivors)
+}
+
+// origin is a state directory as the processes show it that were started for it.
+type origin struct {
+	dir          string // as the agent was given it
+	work, builds string // as /proc tells paths
+}
+
+// resolved is a directory below dir without symbolic links: builds, for one, may lie on another disk.
+func resolved(dir, name string) (string, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", fmt.Errorf("look for survivors: %w", err)
+	}
+	path, err := filepath.EvalSymlinks(filepath.Join(real, name))
+	if errors.Is(err, fs.ErrNotExist) { // its processes may run all the same
+		return filepath.Join(real, name), nil
+	}
+	return path, err
 }
 
 func killUntilNone(limit time.Duration, find func() ([]int, error)) error {
@@ -96,29 +121,58 @@ func killUntilNone(limit time.Duration, find func() ([]int, error)) error {
 	}
 }
 
-func survivors(dir, real string) ([]int, error) {
-	all, err := procfs.AllProcs()
+// survivors are the processes that are marked or noted, with their groups: one of another user shows no mark.
+func (o origin) survivors() ([]int, error) {
+	table, err := processTable()
 	if err != nil {
-		return nil, fmt.Errorf("read the process table: %w", err)
+		return nil, err
 	}
 	own, err := Descendants(os.Getpid())
 	if err != nil {
 		return nil, err
 	}
 	own = append(own, os.Getpid(), os.Getppid())
+	notes := noted(o.work)
+	groups := map[int]bool{}
+	for pid, p := range table {
+		known := func(s started) bool { return s.of(p, table) }
+		if !slices.Contains(own, pid) && (o.marked(pid) || slices.ContainsFunc(notes, known)) {
+			groups[p.PGRP] = true
+		}
+	}
+	delete(groups, syscall.Getpgrp())
 	var found []int
-	for _, p := range all {
-		if !slices.Contains(own, p.PID) && marked(p, dir, real) {
-			found = append(found, p.PID)
+	for pid, p := range table {
+		if groups[p.PGRP] && !slices.Contains(own, pid) {
+			found = append(found, pid)
 		}
 	}
 	return found, nil
 }
 
-// marked reports whether p was started by an agent of the state directory; false for processes of other users, which
-// cannot be read.
-func marked(p procfs.Proc, dir, real string) bool {
-	if env, err := p.Environ(); err == nil && slices.Contains(env, EnvDir+"="+dir) &&
+// processTable is /proc/PID/stat of every living process; zombies do not count.
+func processTable() (map[int]procfs.ProcStat, error) {
+	all, err := procfs.AllProcs()
+	if err != nil {
+		return nil, fmt.Errorf("read the process table: %w", err)
+	}
+	table := make(map[int]procfs.ProcStat, len(all))
+	for _, p := range all {
+		if stat, err := p.Stat(); err == nil && stat.State != "Z" && stat.State != "X" { // else ended meanwhile
+			table[p.PID] = stat
+		}
+	}
+	return table, nil
+}
+
+// marked reports whether a process was started by an agent of the state directory; false for processes of other users,
+// which cannot be read without CAP_SYS_PTRACE.
+func (o origin) marked(pid int) bool {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return false
+	}
+	if env, err := p.Environ(); err == nil && slices.Contains(env, EnvDir+"="+o.dir) &&
 		slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, EnvCampaign+"=") }) {
 		return true
 	}
@@ -130,7 +184,7 @@ func marked(p procfs.Proc, dir, real string) bool {
 	if err != nil {
 		return false
 	}
-	return within(exe, filepath.Join(real, "builds")) && within(cwd, filepath.Join(real, "work"))
+	return within(exe, o.builds) && within(cwd, o.work)
 }
 
 func within(path, dir string) bool { return strings.HasPrefix(path, dir+string(filepath.Separator)) }

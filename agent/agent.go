@@ -85,10 +85,13 @@ func (s *session) serve(ctx context.Context, conn io.ReadWriteCloser, hash strin
 	_ = mux.Close()    // it closes conn; that the other end is gone already is no error
 	_ = server.Close() // as above
 	<-ended
-	return s.wait()
+	if s.wait() == nil {
+		return nil
+	}
+	return errors.Join(s.parts.end(), s.wait()) // a server, for one, may take longer to stop than its asker to leave
 }
 
-// wait waits for the requests in work, whose context has ended.
+// wait waits for the requests in work, whose context has ended, to clean up.
 func (s *session) wait() error {
 	idle := make(chan struct{})
 	go func() {

@@ -127,9 +127,9 @@ func restore(dir string, stdout io.Writer) (int, error) {
 	}
 	var done []lab.Restored
 	err = lock.during(wire.Claim{Owner: "ngxlab-agent restore"}, func() error {
-		swept := process.KillSurvivors(dir)
+		cleared := clearWork(dir)
 		done, err = keeper.Restore(ctx)
-		return errors.Join(swept, err)
+		return errors.Join(cleared, err)
 	})
 	for _, r := range done {
 		if _, err := fmt.Fprintf(stdout, "%s: %s (%s, was %s)\n", r.Knob, r.Outcome, show(r.Original), show(r.Found)); err != nil {

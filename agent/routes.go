@@ -78,9 +78,13 @@ func (s *session) watch(ctx context.Context, w lab.Watch, out *lines[lab.Sample]
 
 // restore puts the host back; who has not claimed it holds it meanwhile, so that no campaign is disturbed.
 func (s *session) restore(ctx context.Context, _ wire.None) (done []lab.Restored, err error) {
+	if s.lock.isHeld() {
+		return s.parts.restore(ctx)
+	}
 	err = s.lock.during(wire.Claim{Owner: "a restore"}, func() error {
+		cleared := s.parts.clear()
 		done, err = s.parts.restore(ctx)
-		return err
+		return errors.Join(cleared, err)
 	})
 	return done, err
 }

@@ -25,6 +25,9 @@ func worker(dir string) error {
 	if err := process.Subreaper(); err != nil {
 		return err
 	}
+	if err := os.Setenv("PATH", process.SearchPath()); err != nil { // every part finds the commands that another found
+		return err
+	}
 	syscall.CloseOnExec(fdLock)
 	conn, err := takeStandard()
 	if err != nil {

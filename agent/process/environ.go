@@ -19,7 +19,7 @@ var kept = []string{"HOME", "USER", "LOGNAME", "TMPDIR"}
 // environment is the minimal environment of a command, with its own additions last. Numbers are printed the C way
 // whatever the host's language.
 func environment(c lab.Command, dir string) []string {
-	env := []string{"PATH=" + searchPath(), "LC_ALL=C", EnvCampaign + "=" + string(c.Campaign), EnvDir + "=" + dir}
+	env := []string{"PATH=" + SearchPath(), "LC_ALL=C", EnvCampaign + "=" + string(c.Campaign), EnvDir + "=" + dir}
 	for _, name := range kept {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
@@ -28,8 +28,8 @@ func environment(c lab.Command, dir string) []string {
 	return append(env, c.Env...)
 }
 
-// searchPath is the agent's PATH with the system directories that a session of an ordinary user may lack.
-func searchPath() string {
+// SearchPath is the agent's PATH with the system directories that a session of an ordinary user may lack.
+func SearchPath() string {
 	path := os.Getenv("PATH")
 	for _, dir := range []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"} {
 		if !strings.Contains(":"+path+":", ":"+dir+":") {

@@ -39,6 +39,8 @@ func (h *Host) open(ctx context.Context, path string, request any) (io.ReadClose
 func (h *Host) failed(ctx context.Context, path string, err error) error {
 	var sent *wire.Error
 	switch {
+	case errors.As(err, &sent) && ctx.Err() != nil: // the agent may still say what was interrupted there
+		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	case errors.As(err, &sent):
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)

@@ -121,7 +121,7 @@ func TestFullDiskLeavesEarlierRunsIntact(t *testing.T) {
 			break
 		}
 	}
-	if err == nil || !strings.Contains(err.Error(), "full") {
+	if !IsFull(err) {
 		t.Fatalf("after %d runs: %v, want an error that says full", n, err)
 	}
 	whole(t, path, n)

@@ -4,7 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
+
+	"github.com/mattn/go-sqlite3"
 )
 
 // querier is a pool or a transaction.
@@ -17,6 +20,7 @@ func (s *Store) inTx(ctx context.Context, do func(tx *sql.Tx) error) (err error)
 	if s.write == nil {
 		return ErrReadOnly
 	}
+	defer func() { err = cancelled(ctx, err) }()
 	tx, err := s.write.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -41,6 +45,7 @@ func collect[T any](ctx context.Context, q querier, scan func(*sql.Rows) (T, err
 
 // each calls do for every row.
 func each(ctx context.Context, q querier, do func(*sql.Rows) error, query string, args ...any) (err error) {
+	defer func() { err = cancelled(ctx, err) }()
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
@@ -52,6 +57,14 @@ func each(ctx context.Context, q querier, do func(*sql.Rows) error, query string
 		}
 	}
 	return rows.Err()
+}
+
+// cancelled is err with the reason that ctx ended: the driver tells of what that interrupted, each time in other words.
+func cancelled(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil || errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }
 
 // rowsAtOnce bounds the rows of one INSERT; few enough for the cache of prepared statements to keep every length.
@@ -69,4 +82,10 @@ func insertRows(ctx context.Context, tx *sql.Tx, into string, width int, args []
 		args = args[n:]
 	}
 	return nil
+}
+
+// IsFull reports whether an error comes from a disk, or a bound on the file, that has no space left.
+func IsFull(err error) bool {
+	var se sqlite3.Error
+	return errors.As(err, &se) && se.Code == sqlite3.ErrFull
 }

@@ -161,6 +161,21 @@ func TestResumedCampaignDoesNotSayAgainThatARoundIsComplete(t *testing.T) {
 	}
 }
 
+// TestCampaignInterruptedInItsLastRoundIsCompleted has all runs of two rounds but the last ones.
+func TestCampaignInterruptedInItsLastRoundIsCompleted(t *testing.T) {
+	p, first := smallPlan(2), &fakeStore{}
+	if _, err := run(t.Context(), newFakeHost(t), first, p); err != nil {
+		t.Fatal(err)
+	}
+	for _, missing := range []int{1, len(p.Cells) - 1, len(p.Cells) + 1} {
+		store := &fakeStore{done: lab.Done{Runs: first.runs[:len(first.runs)-missing]}}
+		out, err := run(t.Context(), newFakeHost(t), store, p)
+		if err != nil || len(store.runs) != missing || out.Reason != lab.ReasonMax {
+			t.Errorf("%d runs were missing, %d were made; %s, error %v", missing, len(store.runs), out.Reason, err)
+		}
+	}
+}
+
 func TestRunsOfAnotherPartAreNotTakenOver(t *testing.T) {
 	p := smallPlan(1)
 	first := &fakeStore{}

@@ -34,7 +34,7 @@ func (c *campaign) rounds(ctx context.Context) (lab.Reason, error) {
 		return lab.ReasonMax, c.blocks(ctx)
 	}
 	for i := range c.plan.Rounds {
-		enough, reason := verdict.Enough(c.plan, c.runs)
+		enough, reason := verdict.Enough(c.plan, c.until(i))
 		if enough {
 			return reason, c.say(ctx, lab.Event{Kind: lab.EventStop, Round: i, Text: string(reason)})
 		}
@@ -67,6 +67,17 @@ func (c *campaign) blocks(ctx context.Context) error {
 		}
 	}
 	return c.say(ctx, lab.Event{Kind: lab.EventStop, Round: len(c.plan.Rounds), Text: string(lab.ReasonMax)})
+}
+
+// until are the runs of the first rounds: a campaign that goes on where it was interrupted decides as if it had not been.
+func (c *campaign) until(round int) []lab.Run {
+	var runs []lab.Run
+	for _, r := range c.runs {
+		if r.Round <= round {
+			runs = append(runs, r)
+		}
+	}
+	return runs
 }
 
 func anyState(lab.CellID) bool { return true }

@@ -130,6 +130,9 @@ func server(in Input, s series) ServerView {
 	}
 	v.FDs, v.FDLimit = fullestWorker(s.of[target])
 	v.Restarted = restarted(s.of[target])
+	if v.Restarted == "" && in.Run.Server.Master != 0 && ended(s.of[target]) {
+		v.Restarted = "its processes are gone"
+	}
 	return v
 }
 
@@ -237,6 +240,11 @@ func restarted(samples []lab.Sample) string {
 		}
 	}
 	return ""
+}
+
+// ended reports whether the last sample of the target finds no process of the server.
+func ended(samples []lab.Sample) bool {
+	return len(samples) > 0 && len(serverPIDs(samples[len(samples)-1])) == 0
 }
 
 func serverPIDs(s lab.Sample) []int {

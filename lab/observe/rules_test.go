@@ -329,6 +329,7 @@ func TestKnobThatAnotherProgramSetInvalidates(t *testing.T) {
 func TestRestartsAreSeenInProcessesCountersAndBoot(t *testing.T) {
 	for name, each := range map[string]func(int, *lab.Sample){
 		"another worker": func(i int, s *lab.Sample) { s.Processes[1].PID += i / 10 },
+		"no process":     func(i int, s *lab.Sample) { s.Processes = s.Processes[min(2, i/10*2):] },
 		"counters":       func(i int, s *lab.Sample) { s.Status.Requests -= uint64(i/10) * 200000 },
 		"boot":           func(i int, s *lab.Sample) { s.BootID = map[bool]string{true: "boot", false: "other"}[i < 10] },
 	} {

@@ -113,7 +113,7 @@ func (c *checker) ports(host lab.HostName) {
 	}
 	if room := int(portsShare * float64(ports)); known && connections > room {
 		c.refuse(host, "connections", fmt.Sprintf("%d connections from one address of %s are more than %d, %g of its %d ephemeral ports", connections, host, room, portsShare, ports),
-			"use fewer connections or more load hosts, or widen net.ipv4.ip_local_port_range in a step with on: [load]")
+			"use fewer connections or more load hosts, or widen net.ipv4.ip_local_port_range in the first step, with on: [load]")
 	}
 }
 

@@ -112,7 +112,8 @@ func (p *planner) holders(spec lab.CapacitySpec, hosts []lab.HostName, top int) 
 
 // capacityLimits are the known bounds on held connections, smallest first.
 func (p *planner) capacityLimits(c *lab.CapacityPlan, s lab.State) []lab.CapacityLimit {
-	b, f := p.bounds(s, c.Target), p.facts[c.Target]
+	facts := p.inForce(s)
+	b, f := p.bounds(s, c.Target), facts[c.Target]
 	ends, shared := int64(1), ""
 	if c.SharedKernel {
 		ends, shared = 2, ", two per connection because both ends are here"
@@ -123,7 +124,7 @@ func (p *planner) capacityLimits(c *lab.CapacityPlan, s lab.State) []lab.Capacit
 		{Name: "hard nofile", Connections: int64(b.workers) * int64(max(b.files-ownFiles, 0)),
 			Detail: fmt.Sprintf("%d workers × %d open files", b.workers, b.files)},
 	}
-	limits = append(limits, p.holderLimits(c)...)
+	limits = append(limits, holderLimits(c, facts)...)
 	for _, bound := range []struct {
 		name, text, detail string
 	}{
@@ -140,10 +141,10 @@ func (p *planner) capacityLimits(c *lab.CapacityPlan, s lab.State) []lab.Capacit
 }
 
 // holderLimits bound what the load hosts together can hold.
-func (p *planner) holderLimits(c *lab.CapacityPlan) []lab.CapacityLimit {
+func holderLimits(c *lab.CapacityPlan, facts map[lab.HostName]lab.Facts) []lab.CapacityLimit {
 	var files, ports int64
 	for _, host := range c.LoadHosts {
-		f := p.facts[host]
+		f := facts[host]
 		files += int64(c.Holders) * int64(max(f.NofileHard-ownFiles, 0))
 		ports += localPorts(f)
 	}
@@ -177,7 +178,7 @@ var cures = map[string]string{
 	"worker_connections": "raise events.worker_connections or worker_processes under capacity.nginx, or lower capacity.connections",
 	"hard nofile":        "raise worker_processes under capacity.nginx or the hard limit of open files, or lower capacity.connections",
 	"holders' nofile":    "raise capacity.holders, or lower capacity.connections",
-	"ports":              "widen net.ipv4.ip_local_port_range or add load hosts, or lower capacity.connections",
+	"ports":              "widen net.ipv4.ip_local_port_range in a step of that state, with on: [load], or add load hosts, or lower capacity.connections",
 }
 
 // refuseLevels refuses levels beyond a bound that is sure, and warns of those that depend on more.

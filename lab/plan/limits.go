@@ -57,12 +57,14 @@ func (p *planner) bounds(s lab.State, target lab.HostName) bounds {
 func (p *planner) inForce(s lab.State) map[lab.HostName]lab.Facts {
 	all := map[lab.HostName]lab.Facts{}
 	for host, f := range p.facts {
-		f.Sysctls = maps.Clone(f.Sysctls)
+		sysctls := map[string]string{}
+		maps.Copy(sysctls, f.Sysctls)
 		for _, setting := range s.Settings[host] {
 			if setting.Knob.Kind == lab.KnobSysctl {
-				f.Sysctls[setting.Knob.Name] = setting.Value
+				sysctls[setting.Knob.Name] = setting.Value
 			}
 		}
+		f.Sysctls = sysctls
 		all[host] = f
 	}
 	return all

@@ -181,6 +181,30 @@ func TestLimitsOfToolsAreRefused(t *testing.T) {
 	refusal(t, make1(t, e), "50 requests are fewer than 100 connections", "load[1].requests", true)
 }
 
+// TestWidenedPortRangeCounts follows the cure of a refusal: the range of the first step holds in every state, that of a
+// later one where capacity is measured in it.
+func TestWidenedPortRangeCounts(t *testing.T) {
+	wide := map[string]string{"net.ipv4.ip_local_port_range": "1024 65535"}
+	e := quick()
+	e.Load = e.Load[:1]
+	e.Load[0].Connections, e.Load[0].Processes, e.Load[0].ExpectErrors = []int{30000}, 4, true
+	r := refusal(t, make1(t, e), "30000 connections from one address of here", "load[0].connections", true)
+	if !strings.Contains(r.Cure, "in the first step") {
+		t.Errorf("cure %q", r.Cure)
+	}
+	e.Steps[0].Sysctl = wide
+	if p := make1(t, e); len(p.Fatal()) > 0 {
+		t.Errorf("with the range of the first step: %v", p.Fatal())
+	}
+	e = quick()
+	e.Capacity.Connections, e.Capacity.Nginx = []int{0, 29000}, map[string]string{"worker_processes": "2"}
+	refusal(t, make1(t, e), "29000 connections are above ports = 28232", "capacity.connections", true)
+	e.Steps[4].Sysctl = wide
+	if p := make1(t, e); len(p.Fatal()) > 0 {
+		t.Errorf("with the range of the state: %v", p.Fatal())
+	}
+}
+
 func TestPortInUseIsRefused(t *testing.T) {
 	busy := machine("here")
 	busy.PortsInUse = []int{22, 8081, 8082}

@@ -34,10 +34,11 @@ func refused(ctx context.Context, err error, r lab.Refusal) error {
 
 // buildRefusal places a failed build in the experiment file.
 func buildRefusal(recipe lab.Recipe, target lab.HostName) lab.Refusal {
-	return lab.Refusal{
-		Host: target, Path: fmt.Sprintf("builds.%s.source", recipe.Name), Knob: lab.KnobID{Kind: lab.KnobBuild},
-		Cure: "correct the build there, or give the host what it lacks; then run the file again",
+	cure := "correct the build there, or give the host what it lacks; then run the file again"
+	if slices.ContainsFunc(recipe.Sources, func(s lab.BuildSource) bool { return s.URL != "" }) {
+		cure = "compare url and sha256 with what the publisher says; " + cure
 	}
+	return lab.Refusal{Host: target, Path: fmt.Sprintf("builds.%s.source", recipe.Name), Knob: lab.KnobID{Kind: lab.KnobBuild}, Cure: cure}
 }
 
 // correctIt is the cure of a server that does not start.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"sync/atomic"
 	"time"
 
@@ -63,8 +64,16 @@ func (a *app) leave() int {
 		return exitInterrupted
 	}
 	a.note("left before the hosts were put back")
-	a.note("hint: run \"ngxlab restore\"")
+	a.note("hint: run %q", a.restoreCommand())
 	return exitUnrestored
+}
+
+// restoreCommand is the command that puts this machine back, with the flags without which it would not find the journal.
+func (a *app) restoreCommand() string {
+	if a.stateDir == "" {
+		return "ngxlab restore"
+	}
+	return "ngxlab restore --state-dir " + a.stateDir
 }
 
 // note prints one line to the error stream. A line that cannot be written there has nowhere else to go.
@@ -119,6 +128,9 @@ func (a *app) reading(ctx context.Context, do func(*store.Store) error) (err err
 // writing opens or makes the database, hands it to do, and closes it.
 func (a *app) writing(ctx context.Context, do func(*store.Store) error) (err error) {
 	s, err := store.Open(ctx, a.db)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &hinted{err: err, hint: "make its folder first, or name another database with --db"}
+	}
 	if err != nil {
 		return err
 	}

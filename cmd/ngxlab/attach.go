@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"time"
 
 	"ngxlab/hosts"
 	"ngxlab/lab"
@@ -140,12 +141,24 @@ func (a *app) recover(ctx context.Context, f *fleet) error {
 			continue
 		}
 		a.note("%s: campaign %s left %s changed; putting it back first", name, pending[0].Campaign, count(len(pending), "knob"))
-		if _, err := f.machines[name].Restore(ctx); err != nil {
-			a.note("%v", err)
-			return &unrestoredError{hosts: []lab.HostName{name}}
+		if err := a.putBack(ctx, f.machines[name]); err != nil {
+			return errors.Join(err, &unrestoredError{hosts: []lab.HostName{name}, restore: a.restoreCommand()})
 		}
 	}
 	return nil
+}
+
+// restoreTimeout bounds putting a host back, which a cancelled ctx does not stop half-way.
+const restoreTimeout = 60 * time.Second
+
+// putBack restores a host from its journal. Until that is done, leaving at once leaves it changed.
+func (a *app) putBack(ctx context.Context, m *machine) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
+	defer cancel()
+	a.touching.Store(true)
+	_, err := m.Restore(ctx)
+	a.touching.Store(err != nil)
+	return err
 }
 
 // pendingNote tells what an earlier campaign left on the hosts, for commands that change nothing.
@@ -157,7 +170,7 @@ func (a *app) pendingNote(ctx context.Context, f *fleet) error {
 		}
 		if len(pending) > 0 {
 			a.note("%s: campaign %s left %s changed: the values below are not the original ones", name, pending[0].Campaign, count(len(pending), "knob"))
-			a.note("hint: run \"ngxlab restore\"")
+			a.note("hint: run %q", a.restoreCommand())
 		}
 	}
 	return nil

@@ -44,8 +44,11 @@ type hinted struct {
 func (e *hinted) Error() string { return e.err.Error() }
 func (e *hinted) Unwrap() error { return e.err }
 
-// unrestoredError says which hosts are not as they were.
-type unrestoredError struct{ hosts []lab.HostName }
+// unrestoredError says which hosts are not as they were, and the command that puts them back.
+type unrestoredError struct {
+	hosts   []lab.HostName
+	restore string
+}
 
 func (e *unrestoredError) Error() string {
 	return "not put back as it was: " + joinHosts(e.hosts)
@@ -76,21 +79,43 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// printError prints what went wrong, then the advice on a line of its own. Problems of an experiment file carry theirs.
+// printError prints everything that went wrong, then the advice on a line of its own. Problems of an experiment file and
+// refusals carry theirs.
 func printError(w io.Writer, err error) {
-	text := "ngxlab: " + err.Error()
+	var text strings.Builder
+	for _, part := range parts(err) {
+		text.WriteString(errorText(part) + "\n")
+	}
+	if hint := hintFor(err); hint != "" {
+		text.WriteString("hint: " + hint + "\n")
+	}
+	_, _ = io.WriteString(w, text.String()) // the last resort: nowhere else to say it
+}
+
+// errorText is one thing that went wrong.
+func errorText(err error) string {
 	var file *experiments.Error
 	var refused *refusedError
 	switch {
 	case errors.As(err, &file):
-		text = file.Error()
+		return file.Error()
 	case errors.As(err, &refused):
-		text = refused.Error()
+		return refused.Error()
 	}
-	if hint := hintFor(err); hint != "" {
-		text += "\nhint: " + hint
+	return "ngxlab: " + err.Error()
+}
+
+// parts are the errors that were joined into one.
+func parts(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
 	}
-	_, _ = fmt.Fprintln(w, text) // the last resort: nowhere else to say it
+	var all []error
+	for _, part := range joined.Unwrap() {
+		all = append(all, parts(part)...)
+	}
+	return all
 }
 
 // hintFor is the one place where errors become advice.
@@ -106,8 +131,10 @@ func hintFor(err error) string {
 	var path *fs.PathError
 	var remote *wire.Error
 	switch {
+	case errors.As(err, &remote) && remote.Kind == wire.KindLocked: // also when that is why nothing was put back
+		return "wait until that campaign has ended, or end it"
 	case errors.As(err, &unrestored):
-		return "run \"ngxlab restore\""
+		return fmt.Sprintf("run %q", unrestored.restore)
 	case errors.As(err, &usage):
 		return usage.hint
 	case errors.As(err, &advised):
@@ -122,8 +149,6 @@ func hintFor(err error) string {
 		return "write more of the id: " + joinCampaigns(both.Both)
 	case errors.As(err, &run):
 		return "\"ngxlab show CAMPAIGN\" lists the runs"
-	case errors.As(err, &remote) && remote.Kind == wire.KindLocked:
-		return "wait until that campaign has ended, or end it"
 	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(path.Path, ".db"):
 		return "\"ngxlab run\" makes a database; name another with --db"
 	}

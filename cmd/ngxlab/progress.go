@@ -106,8 +106,11 @@ func eventText(e lab.Event) string {
 		return host + e.Text
 	case lab.EventProblem:
 		return host + "problem: " + e.Text
-	case lab.EventCapacity, lab.EventWait, lab.EventSplit, lab.EventEnd:
+	case lab.EventCapacity, lab.EventWait, lab.EventSplit:
 		return host + e.Text
+	case lab.EventEnd: // the reason is told after it
+		status, _, _ := strings.Cut(e.Text, ":")
+		return status
 	}
 	return ""
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -47,7 +48,7 @@ func reportCampaign(ctx context.Context, a *app, s *store.Store, id string, o re
 	if o.out == "" {
 		o.out = filepath.Join("out", string(c.ID))
 	}
-	files, err := writeReport(o.out, r)
+	files, err := writeReport(ctx, o.out, r)
 	if err != nil {
 		return err
 	}
@@ -75,20 +76,50 @@ func judged(ctx context.Context, s *store.Store, id lab.CampaignID) (lab.Results
 	return r, nil
 }
 
-// writeReport writes the report into the folder and returns the files that a person opens.
-func writeReport(dir string, r lab.Results) ([]string, error) {
+// writeReport writes the report into the folder and returns the files that a person opens. It is written beside the
+// folder first, so that one who is interrupted, or has no space left, finds the folder as it was.
+func writeReport(ctx context.Context, dir string, r lab.Results) (written []string, err error) {
 	files, err := report.Files(r, report.Options{})
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return nil, err
+	}
+	stage, err := os.MkdirTemp(filepath.Dir(dir), ".ngxlab-report-")
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, os.RemoveAll(stage)) }()
 	for _, f := range files {
-		path := filepath.Join(dir, filepath.FromSlash(f.Name))
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		if err := writeFile(filepath.Join(stage, filepath.FromSlash(f.Name)), f.Data); err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(path, f.Data, 0o644); err != nil {
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		name := filepath.FromSlash(f.Name)
+		if err := moveFile(filepath.Join(stage, name), filepath.Join(dir, name)); err != nil {
 			return nil, err
 		}
 	}
 	return []string{filepath.Join(dir, report.HTMLName), filepath.Join(dir, report.MarkdownName)}, nil
+}
+
+// writeFile writes a file into a folder that is made when missing.
+func writeFile(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o644)
+}
+
+// moveFile moves a file over another, into a folder that is made when missing.
+func moveFile(from, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return os.Rename(from, to)
 }

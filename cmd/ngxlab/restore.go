@@ -61,7 +61,7 @@ func restore(ctx context.Context, a *app, hosts []lab.Host, o restoreOptions) er
 	for i, h := range hosts {
 		results[i] = a.restoreOne(ctx, h, o.check)
 		if err := results[i].err; err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", h.Name, err))
+			errs = append(errs, err)
 		}
 		if results[i].err != nil && !errors.Is(results[i].err, errSSH) || len(results[i].Pending) > 0 {
 			bad = append(bad, h.Name)
@@ -71,7 +71,7 @@ func restore(ctx context.Context, a *app, hosts []lab.Host, o restoreOptions) er
 		return err
 	}
 	if len(bad) > 0 {
-		errs = append(errs, &unrestoredError{hosts: bad})
+		errs = append(errs, &unrestoredError{hosts: bad, restore: a.restoreCommand()})
 	}
 	return errors.Join(errs...)
 }
@@ -80,6 +80,9 @@ func restore(ctx context.Context, a *app, hosts []lab.Host, o restoreOptions) er
 func (a *app) restoreOne(ctx context.Context, h lab.Host, check bool) (r restored) {
 	r.Host = h.Name
 	m, err := a.attach(ctx, h)
+	if errors.Is(err, errSSH) { // other errors name the host
+		err = fmt.Errorf("%s: %w", h.Name, err)
+	}
 	if err != nil {
 		r.err, r.Error = err, err.Error()
 		return r
@@ -87,7 +90,9 @@ func (a *app) restoreOne(ctx context.Context, h lab.Host, check bool) (r restore
 	if check {
 		r.Pending, err = m.pending(ctx)
 	} else {
+		a.touching.Store(true)
 		r.Restored, err = m.Restore(context.WithoutCancel(ctx))
+		a.touching.Store(err != nil)
 	}
 	if r.err = errors.Join(err, m.close()); r.err != nil {
 		r.Error = r.err.Error()

@@ -122,7 +122,7 @@ func (a *app) conduct(ctx context.Context, s *store.Store, f *fleet, id lab.Camp
 	if out.Status != lab.StatusDone {
 		return err
 	}
-	return errors.Join(err, a.conclude(context.WithoutCancel(ctx), s, id, o))
+	return errors.Join(err, unwritten(id, a.conclude(ctx, s, id, o)))
 }
 
 // walk lets the engine walk the plan, shows its progress, and says of every host whether it is as it was.
@@ -133,13 +133,14 @@ func (a *app) walk(ctx context.Context, s *store.Store, f *fleet, id lab.Campaig
 	progress := a.newProgress(pl, asJSON)
 	a.touching.Store(true)
 	out, err := conduct.Run(ctx, id, pl, f.conducted(), s, progress.event)
+	err = errors.Join(err, a.mend(ctx, s, f, pl.Experiment, &out))
 	a.touching.Store(len(out.Unrestored) > 0)
 	shown := progress.finish()
 	a.restoreStatus(f, out)
 	if out.Status != lab.StatusDone {
-		err = stopped(id, out, err)
+		err = stopped(ctx, s, pl, out, err)
 	}
-	return out, errors.Join(unrestored(f, out), err, shown)
+	return out, errors.Join(a.unrestored(f, out), err, shown)
 }
 
 // doubts says before the first change what is left out and worth knowing.
@@ -150,60 +151,6 @@ func (a *app) doubts(pl lab.Plan) {
 	planTime(p, pl)
 	p.line("")
 }
-
-// restoreStatus says of every host whether it is as it was.
-func (a *app) restoreStatus(f *fleet, out lab.Outcome) {
-	for _, name := range f.names {
-		left, bad := out.Unrestored[name]
-		if !bad {
-			a.note("%s: as it was before the campaign", name)
-			continue
-		}
-		a.note("%s: NOT as it was before the campaign", name)
-		for _, r := range left {
-			a.note("  %s: is %s, was %s: %s", r.Knob, value(r.Found), value(r.Original), r.Error)
-		}
-	}
-}
-
-// unrestored is the error of hosts that could not be put back; nil when all were.
-func unrestored(f *fleet, out lab.Outcome) error {
-	var hosts []lab.HostName
-	for _, name := range f.names {
-		if _, bad := out.Unrestored[name]; bad {
-			hosts = append(hosts, name)
-		}
-	}
-	if len(hosts) == 0 {
-		return nil
-	}
-	return &unrestoredError{hosts: hosts}
-}
-
-// stopped says how a campaign that did not reach its end can go on.
-func stopped(id lab.CampaignID, out lab.Outcome, err error) error {
-	if errors.Is(err, context.Canceled) {
-		err = &interruptedError{id: id, runs: out.Runs}
-	}
-	hint := fmt.Sprintf("\"ngxlab resume %s\" does the missing runs", id)
-	if out.Runs > 0 {
-		hint += fmt.Sprintf(", \"ngxlab report %s\" writes up those there are", id)
-	}
-	return &hinted{err: err, hint: hint}
-}
-
-// interruptedError is a campaign that was cancelled.
-type interruptedError struct {
-	id   lab.CampaignID
-	runs int
-}
-
-func (e *interruptedError) Error() string {
-	return fmt.Sprintf("campaign %s was interrupted after %s", e.id, count(e.runs, "run"))
-}
-
-// Is makes an interruption a cancelled context, which it comes from.
-func (e *interruptedError) Is(target error) bool { return target == context.Canceled }
 
 // conclude keeps the verdicts, writes the report, prints the summary, and says when the campaign should be doubted.
 func (a *app) conclude(ctx context.Context, s *store.Store, id lab.CampaignID, o runOptions) error {
@@ -217,7 +164,7 @@ func (a *app) conclude(ctx context.Context, s *store.Store, id lab.CampaignID, o
 	if o.out == "" {
 		o.out = filepath.Join("out", string(id))
 	}
-	files, err := writeReport(o.out, r)
+	files, err := writeReport(ctx, o.out, r)
 	if err != nil {
 		return err
 	}

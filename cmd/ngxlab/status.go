@@ -96,7 +96,7 @@ func (st *standing) print(a *app) error {
 	case len(st.Pending) == 0:
 		p.line("this machine: nothing is left changed")
 	default:
-		p.line("this machine: %s left changed by campaign %s; if it is no longer running, run \"ngxlab restore\"", count(len(st.Pending), "knob"), st.Pending[0].Campaign)
+		p.line("this machine: %s left changed by campaign %s; if it is no longer running, run %q", count(len(st.Pending), "knob"), st.Pending[0].Campaign, a.restoreCommand())
 	}
 	return p.err
 }

@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
 	"ngxlab/agent/wire"
+	"ngxlab/lab"
 )
 
 // hostLock is the lock of the host: flock(2) on a file that says who holds it. The lock belongs to the open file,
@@ -22,17 +24,8 @@ type hostLock struct {
 	held bool
 }
 
-// openLockFile opens, and makes when missing, the lock file of a state directory.
-func openLockFile(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("make the state directory: %w", err)
-	}
-	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("open the host lock: %w", err)
-	}
-	return file, nil
-}
+// cleaning is how long a holder without a campaign is waited for.
+const cleaning = time.Second
 
 func openLock(o Options) (*hostLock, error) {
 	if o.Lock != nil {
@@ -59,20 +52,27 @@ func (l *hostLock) claim(c wire.Claim) error {
 	return l.take(c)
 }
 
+// take waits a moment for a holder without a campaign: an agent that cleans up at its start, say.
 func (l *hostLock) take(c wire.Claim) error {
-	for {
+	for late := time.Now().Add(cleaning); ; <-time.After(10 * time.Millisecond) {
 		err := unix.Flock(int(l.file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return l.sign(c)
+		}
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return wire.Locked(l.holder())
-		}
-		if err != nil {
+		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return fmt.Errorf("lock the host: %w", err)
 		}
-		break
+		if holder := l.holder(); holder.Campaign != "" || time.Now().After(late) {
+			return wire.Locked(holder)
+		}
 	}
+}
+
+// sign notes who holds the lock.
+func (l *hostLock) sign(c wire.Claim) error {
 	text, err := json.Marshal(wire.Lock{Owner: c.Owner, Campaign: c.Campaign, Since: time.Now().UTC().Truncate(time.Second)})
 	if err == nil {
 		err = l.write(append(text, '\n'))
@@ -100,6 +100,7 @@ func (l *hostLock) holder() wire.Lock {
 		n, _ := l.file.ReadAt(text[:], 0) // the end of the file comes with every read
 		var holder wire.Lock
 		if json.Unmarshal(text[:n], &holder) == nil {
+			holder.Owner, holder.Campaign = printable(holder.Owner), lab.CampaignID(printable(string(holder.Campaign)))
 			return holder
 		}
 		select {
@@ -108,6 +109,16 @@ func (l *hostLock) holder() wire.Lock {
 		case <-time.After(time.Millisecond):
 		}
 	}
+}
+
+// printable is what a terminal can be shown of a text that any user may have written.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, text)
 }
 
 // release frees the lock, if this session has it.

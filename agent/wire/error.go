@@ -2,7 +2,6 @@ package wire
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"ngxlab/lab"
@@ -41,7 +40,13 @@ func (e *Error) Error() string { return e.Message }
 
 // Locked is the error of who finds the lock taken.
 func Locked(l Lock) *Error {
-	message := fmt.Sprintf("in use by %s, campaign %s, since %s", l.Owner, l.Campaign, l.Since.UTC().Format(time.RFC3339))
+	message := "in use by " + l.Owner
+	if l.Campaign != "" {
+		message += ", campaign " + string(l.Campaign)
+	}
+	if !l.Since.IsZero() {
+		message += ", since " + l.Since.UTC().Format(time.RFC3339)
+	}
 	return &Error{Kind: KindLocked, Message: message, Lock: &l}
 }
 

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"ngxlab/internal/testlab"
 	"ngxlab/lab"
 )
 
@@ -144,5 +145,18 @@ func (m *machineTest) mustBePutBack() {
 	if said := m.must([]int{exitDone}, "restore"); !strings.Contains(said, "put back from "+m.tuned+" to "+m.original) {
 		m.t.Errorf("restore says %s", said)
 	}
+	m.mustBeAsBefore()
+}
+
+// TestInterruptWhilePlanningChangesNothing interrupts as soon as the machine is claimed: its facts are being read.
+func TestInterruptWhilePlanningChangesNothing(t *testing.T) {
+	m := onMachine(t)
+	p := m.start("run", "DIR/tuned.yaml", "--json")
+	testlab.Eventually(t, "the machine is claimed", func() bool {
+		text, err := os.ReadFile(filepath.Join(m.stateDir, "lock"))
+		return err == nil && strings.Contains(string(text), "tuned-")
+	})
+	p.signal(syscall.SIGINT)
+	p.mustEnd(exitInterrupted)
 	m.mustBeAsBefore()
 }

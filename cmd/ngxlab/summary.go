@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"time"
 
 	"ngxlab/lab"
@@ -91,12 +93,24 @@ func capacityLines(p *page, r lab.Results) {
 		p.line("  nothing can be concluded: %s", c.Problem)
 	}
 	for _, f := range c.Fits {
-		if f.Part == "total" {
-			p.line("  %s connections: %s each (%s)", f.Kind, size(f.BytesPerConnection), between(f.NoInterval, size(f.Low), size(f.High)))
+		switch each := fmt.Sprintf("%s each (%s)", size(f.BytesPerConnection), between(f.NoInterval, size(f.Low), size(f.High))); {
+		case f.Part == lab.PartTotal:
+			p.line("  %s connections: %s", f.Kind, each)
+		case f.Part == lab.PartServer && !hasTotal(c, f.Kind):
+			p.line("  %s connections: %s in the server; in all unknown", f.Kind, each)
 		}
 	}
 	for _, j := range c.Projections {
 		p.line("  %s hold about %s %s connections; first limit: %s at %s", size(float64(j.SizeBytes)), number(float64(j.Connections)), j.Kind,
 			j.FirstLimit, number(float64(j.AtFirstLimit)))
 	}
+	if c.Problem == "" && len(c.Projections) == 0 {
+		for _, n := range c.Notes {
+			p.line("  %s", n)
+		}
+	}
+}
+
+func hasTotal(c lab.CapacityResult, kind lab.HoldKind) bool {
+	return slices.ContainsFunc(c.Fits, func(f lab.CapacityFit) bool { return f.Kind == kind && f.Part == lab.PartTotal })
 }

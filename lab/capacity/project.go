@@ -97,9 +97,11 @@ func rules(fits map[string]lab.CapacityFit) []lab.CapacityRule {
 
 // assumptions says what the figures rest on.
 func assumptions(p lab.Plan, r lab.CapacityResult) []string {
-	notes := []string{
-		"connections that fit = (memory − reserve − server at zero connections) ÷ measured bytes per connection: the rule (memory − system) ÷ memory per request with measured figures in it",
-		"the server allocates its worker_connections at its start (nginx: about 450 bytes for each); a server configured for more connections than the one measured starts larger, and the projections do not have that",
+	var notes []string
+	if len(r.Projections) > 0 {
+		notes = append(notes,
+			"connections that fit = (memory − reserve − server at zero connections) ÷ measured bytes per connection: the rule (memory − system) ÷ memory per request with measured figures in it",
+			"the server allocates its worker_connections at its start (nginx: about 450 bytes for each); a server configured for more connections than the one measured starts larger, and the projections do not have that")
 	}
 	if p.Capacity != nil && p.Capacity.SharedKernel {
 		notes = append(notes, "both ends of every connection are on this kernel: kernel memory is divided by two, by assumption and not by measurement")

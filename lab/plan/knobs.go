@@ -12,6 +12,7 @@ import (
 type obstacle struct {
 	reason, cure string
 	mistake      bool // of the file: refused whatever its policy
+	privilege    bool // that another user has: a file for both skips it
 }
 
 // knobs refuses what the hosts cannot have, and leaves it out of the experiment that the rest of the plan is made
@@ -66,9 +67,13 @@ func (p *planner) refuseStep(index int, step lab.Step) map[lab.KnobID]bool {
 				continue
 			}
 			refused[s.Knob] = true
+			fatal := o.mistake || policy != lab.CannotSkip
+			if fatal && o.privilege {
+				o.cure += ", or let the step say `unsupported: skip`"
+			}
 			p.refuse(lab.Refusal{
 				Host: host.Name, Step: step.Name, Knob: s.Knob, Path: knobPath(fmt.Sprintf("steps[%d]", index), s.Knob),
-				Reason: o.reason, Cure: o.cure, Fatal: o.mistake || policy != lab.CannotSkip,
+				Reason: o.reason, Cure: o.cure, Fatal: fatal,
 			})
 		}
 	}

@@ -47,7 +47,7 @@ func sysctlObstacle(f lab.Facts, s lab.Setting) obstacle {
 		return obstacle{}
 	case !f.SysctlWritable[name] && !f.Root:
 		return obstacle{reason: fmt.Sprintf("step %q needs root on %s: %s may be written by root only", s.Step, f.Host, name),
-			cure: "run as root, or let the step say `unsupported: skip`"}
+			cure: "run as root", privilege: true}
 	case !f.SysctlWritable[name]:
 		return obstacle{reason: fmt.Sprintf("%s does not let %s be written, not even by root (a container shows it read-only)", f.Host, name),
 			cure: "set it on the machine that owns the kernel, or leave it out"}

@@ -73,8 +73,8 @@ func TestMistakesOfTheFileAreFatalWhateverThePolicy(t *testing.T) {
 func TestPrivilegedStepsAreNamedForAUserWithout(t *testing.T) {
 	p := make1(t, quick(), ordinary(machine("here")))
 	r := refusal(t, p, `step "kernel" needs root on here`, "steps[4].sysctl.net.core.somaxconn", false)
-	if r.Step != "kernel" || r.Host != "here" {
-		t.Errorf("refusal is of step %q on %q", r.Step, r.Host)
+	if r.Step != "kernel" || r.Host != "here" || r.Cure != "run as root" {
+		t.Errorf("refusal is of step %q on %q, cure %q", r.Step, r.Host, r.Cure)
 	}
 	if len(p.Fatal()) > 0 || !warned(p, `step "kernel" is left out`) {
 		t.Errorf("fatal %v, warnings %v", p.Fatal(), p.Warnings)

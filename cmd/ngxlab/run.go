@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -79,11 +77,8 @@ func campaignID(x lab.Experiment, now time.Time) lab.CampaignID {
 	return lab.CampaignID(x.Name + "-" + now.UTC().Format("20060102-150405"))
 }
 
-// seedOf is the seed of a campaign: a hash of the experiment's text and the campaign's id (METHOD §3). It is never 0.
-func seedOf(x lab.Experiment, id lab.CampaignID) uint64 {
-	sum := sha256.Sum256([]byte(x.Hash + " " + string(id)))
-	return max(1, binary.BigEndian.Uint64(sum[:]))
-}
+// seedOf is the seed of a campaign; it is never 0, which stands for "not given" in the flags.
+func seedOf(x lab.Experiment, id lab.CampaignID) uint64 { return max(1, lab.Seed(x.Hash, id)) }
 
 // prepare claims the hosts, puts back what was left on them, reads their facts and makes the plan.
 func (a *app) prepare(ctx context.Context, f *fleet, x lab.Experiment, id lab.CampaignID, seed uint64) (lab.Plan, error) {

@@ -96,7 +96,7 @@ func clientFDs(o Observation) lab.Finding {
 // targetTurnedAway says that the target itself refused, dropped or closed connections: then fewer of them are its
 // result.
 func targetTurnedAway(o Observation) bool {
-	return o.Counts.ListenDrops.Value > 0 || workerConnectionsRule(o).Outcome == lab.Fired
+	return o.Counts.ListenDrops.Value > 0 || workerConnectionsRule(o).Outcome == lab.Fired || serverFDs(o).Outcome == lab.Fired
 }
 
 func fewerConnections(o Observation) lab.Finding {
@@ -232,15 +232,35 @@ func overlapFinding(overlap float64) lab.Finding {
 }
 
 func keepAliveIneffective(o Observation) lab.Finding {
-	n := o.Figures[lab.Requests]
 	if !o.Point.KeepAlive {
 		return unknown("keep-alive was not asked for")
 	}
-	const advice = "The server closes connections: see keepalive_timeout, keepalive_requests and the length of responses."
-	if kept, known := o.Figures[lab.KeptAlive]; known && n > 0 && kept/n < keepAliveTool {
-		return with(found(lab.Warn, advice, "ab kept the connection after %.3f of the requests (warned below %.2f)", kept/n, keepAliveTool),
-			map[string]float64{"kept_ratio": kept / n, "threshold": keepAliveTool})
+	byServer, byTool := keptByServer(o), keptByTool(o)
+	if gravity(byTool) > gravity(byServer) {
+		return byTool
 	}
+	return byServer
+}
+
+const keepAliveAdvice = "The server closes connections: see keepalive_timeout, keepalive_requests and the length of responses."
+
+// keptByTool goes by ab's own count of requests after which the connection was kept.
+func keptByTool(o Observation) lab.Finding {
+	kept, n := of(o.Figures, lab.KeptAlive), o.Figures[lab.Requests]
+	if !kept.Known || n <= 0 {
+		return unknown("the tool does not count connections kept")
+	}
+	share := kept.Value / n
+	values := map[string]float64{"kept_ratio": share, "threshold": keepAliveTool}
+	if share >= keepAliveTool {
+		return with(quiet("ab kept the connection after %.3f of the requests (warned below %.2f)", share, keepAliveTool), values)
+	}
+	return with(found(lab.Warn, keepAliveAdvice, "ab kept the connection after %.3f of the requests (warned below %.2f)", share, keepAliveTool), values)
+}
+
+// keptByServer goes by the connections that the server accepted.
+func keptByServer(o Observation) lab.Finding {
+	n := o.Figures[lab.Requests]
 	if !o.Counts.Accepts.Known || n <= 0 {
 		return unknown("the server's count of connections is not known")
 	}
@@ -249,6 +269,6 @@ func keepAliveIneffective(o Observation) lab.Finding {
 	if targetTurnedAway(o) {
 		levels = keepAliveLevels[:1]
 	}
-	return graded(beyond, levels, advice,
+	return graded(beyond, levels, keepAliveAdvice,
 		fmt.Sprintf("%g connections for %g requests on %d connections, %.4f per request beyond what keepalive_requests asks", o.Counts.Accepts.Value, n, o.Point.Connections, max(beyond, 0)))
 }

@@ -190,6 +190,18 @@ func TestSummaryIsHonestWhenNothingHelps(t *testing.T) {
 		"nothing shows whether the intervals are honest", "Not judged: “access log off”, “file cache”, “sockets”.")
 }
 
+func TestStepsJudgedByTheirErrorsAreInTheSummary(t *testing.T) {
+	r := fakeResults(t)
+	v := verdictOf(lab.Helps, lab.ErrorRatio, "sockets", "file cache")
+	v.Text = "errors 6.1% → 0%: helps: +6.5% good responses"
+	r.Verdicts = append(r.Verdicts, v)
+	summary, _, _ := strings.Cut(markdown(t, r), "\n## ")
+	wants(t, summary, "**Errors.** “sockets” errors 6.1% → 0%: helps: +6.5% good responses.")
+	if summary, _, _ := strings.Cut(markdown(t, fakeResults(t)), "\n## "); strings.Contains(summary, "**Errors.**") {
+		t.Error("errors without a verdict on them")
+	}
+}
+
 func TestControlThatDiffersCastsDoubt(t *testing.T) {
 	r := fakeResults(t)
 	v := verdictOf(lab.Contradicted, lab.Goodput, lab.ControlName, "baseline")

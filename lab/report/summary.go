@@ -20,6 +20,9 @@ func (s *study) summary() (templates.Section, error) {
 		for _, m := range headlines {
 			section.Blocks = append(section.Blocks, paragraph(s.outcome(target, m)))
 		}
+		if text := s.errorsText(target); len(text) > 0 {
+			section.Blocks = append(section.Blocks, paragraph(text))
+		}
 		if text := s.controlText(target); len(text) > 0 {
 			section.Blocks = append(section.Blocks, paragraph(text))
 		}
@@ -159,6 +162,21 @@ func (s *study) togetherText(r rung, v lab.Verdict, known bool) string {
 		return ""
 	}
 	return fmt.Sprintf("All steps together, %s over %s: %s.", quoted(r.state.Name), quoted(r.over), s.sentence(v))
+}
+
+// errorsText tells of the steps that are judged by their errors, because these keep their rates from being compared;
+// nothing when there are none.
+func (s *study) errorsText(target lab.HostName) templates.Text {
+	var told []string
+	for _, r := range s.rungs(target) {
+		if v, known := r.verdicts[lab.ErrorRatio]; known && !r.control {
+			told = append(told, quoted(r.name)+" "+s.sentence(v))
+		}
+	}
+	if len(told) == 0 {
+		return nil
+	}
+	return join(styled("Errors.", templates.Strong), plain(" "+strings.Join(told, "; ")+"."))
 }
 
 // controlText says what the baseline measured a second time proves.

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	m.Run() // the exit code is taken from it
 }
 
 // program is ngxlab in a process of its own.

@@ -120,9 +120,9 @@ func (p *planner) capacityLimits(c *lab.CapacityPlan, s lab.State) []lab.Capacit
 	}
 	limits := []lab.CapacityLimit{
 		{Name: "worker_connections", Connections: int64(b.workers) * int64(max(b.clean(), 0)),
-			Detail: fmt.Sprintf("%d workers × 15/16 of %d worker_connections", b.workers, b.connections)},
+			Detail: fmt.Sprintf("%d workers × %d: with a sixteenth of its %d worker_connections free, nginx begins to close idle ones; its listeners and its own take %d", b.workers, b.clean(), b.connections, listeners+2)},
 		{Name: "hard nofile", Connections: int64(b.workers) * int64(max(b.files-ownFiles, 0)),
-			Detail: fmt.Sprintf("%d workers × %d open files", b.workers, b.files)},
+			Detail: fmt.Sprintf("%d workers × %d open files, less %d of their own", b.workers, b.files, ownFiles)},
 	}
 	limits = append(limits, holderLimits(c, facts)...)
 	for _, bound := range []struct {
@@ -149,7 +149,7 @@ func holderLimits(c *lab.CapacityPlan, facts map[lab.HostName]lab.Facts) []lab.C
 		ports += localPorts(f)
 	}
 	limits := []lab.CapacityLimit{{Name: "holders' nofile", Connections: files,
-		Detail: fmt.Sprintf("%d holders on each load host × the hard limit of open files", c.Holders)}}
+		Detail: fmt.Sprintf("%d holders on each load host × the hard limit of open files, less %d of their own", c.Holders, ownFiles)}}
 	if ports > 0 {
 		limits = append(limits, lab.CapacityLimit{Name: "ports", Connections: ports, Detail: "net.ipv4.ip_local_port_range of one source address per load host"})
 	}

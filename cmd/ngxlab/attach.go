@@ -101,7 +101,7 @@ func (f *fleet) close() error {
 func (f *fleet) claim(ctx context.Context, c lab.CampaignID) error {
 	for _, name := range f.names {
 		if err := f.machines[name].claim(ctx, c); err != nil {
-			return fmt.Errorf("claim %s: %w", name, err)
+			return err // it names the host
 		}
 	}
 	return nil

@@ -68,9 +68,12 @@ func factsLine(f lab.Facts) string {
 func planSoftware(p *page, pl lab.Plan) {
 	p.heading("Software")
 	for _, h := range pl.Experiment.Hosts {
-		if packages := pl.Packages[h.Name]; len(packages) > 0 {
+		switch packages := pl.Packages[h.Name]; {
+		case len(packages) > 0:
 			p.line("  %s: installs the packages %s", h.Name, strings.Join(packages, " "))
-		} else {
+		case len(pl.Fatal()) > 0 && !pl.Facts[h.Name].CanInstall:
+			p.line("  %s: no package can be installed", h.Name) // what lacks is among the refusals
+		default:
 			p.line("  %s: no package has to be installed", h.Name)
 		}
 	}

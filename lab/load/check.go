@@ -56,8 +56,11 @@ func (c *checker) installed() {
 	for _, host := range c.p.Hosts {
 		f := c.facts[host]
 		if f.Commands[c.tool.Command] == "" && !f.CanInstall {
-			c.refuse(host, "tool", fmt.Sprintf("%s is not installed on %s, and the lab may not install it there", c.tool.Command, host),
-				fmt.Sprintf("install the package %s on %s, or let the lab be root", c.tool.Package, host))
+			cure := fmt.Sprintf("install the package %s on %s", c.tool.Package, host)
+			if !f.Root {
+				cure += ", or let the lab be root"
+			}
+			c.refuse(host, "tool", fmt.Sprintf("%s is not installed on %s, and the lab cannot install it there", c.tool.Command, host), cure)
 		}
 	}
 }

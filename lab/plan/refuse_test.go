@@ -226,6 +226,11 @@ func TestMissingPackagesAreInstalledOrRefusedByName(t *testing.T) {
 		t.Errorf("refused: %v", p.Fatal())
 	}
 	bare.CanInstall = false
+	p = make1(t, quick(), bare) // root, but no apt-get
+	if r := refusal(t, p, "nothing can be installed: no apt-get, dnf or yum", "builds.nginx", true); !strings.Contains(r.Cure, "by hand") {
+		t.Errorf("cure %q", r.Cure)
+	}
+	bare = ordinary(bare)
 	p = make1(t, quick(), bare)
 	if r := refusal(t, p, "(to build nginx)", "builds.nginx", true); !strings.Contains(r.Cure, "apt-get install gcc libc6-dev make libpcre2-dev zlib1g-dev") {
 		t.Errorf("cure %q", r.Cure)

@@ -100,10 +100,13 @@ func (p *planner) install(missing map[lab.HostName][]string, host lab.HostName, 
 		missing[host] = append(missing[host], packages...)
 	default:
 		list := strings.Join(packages, " ")
+		why, cure := "neither root nor sudo without a password", "have an administrator run: apt-get install "+list
+		if p.facts[host].Root {
+			why, cure = "no apt-get, dnf or yum", "install what corresponds to these Debian packages by hand"
+		}
 		p.refuse(lab.Refusal{
-			Host: host, Path: path, Fatal: true,
-			Reason: fmt.Sprintf("%s lacks %s (%s), and nothing can be installed: neither root nor sudo without a password", host, list, purpose),
-			Cure:   "have an administrator run: apt-get install " + list,
+			Host: host, Path: path, Fatal: true, Cure: cure,
+			Reason: fmt.Sprintf("%s lacks %s (%s), and nothing can be installed: %s", host, list, purpose, why),
 		})
 	}
 }

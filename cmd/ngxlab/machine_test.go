@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -62,6 +63,12 @@ func onMachine(t *testing.T) *machineTest {
 	m.tuned = strconv.Itoa(n - 1)
 	m.study = strings.NewReplacer("PORT", strconv.Itoa(m.port), "TUNED", m.tuned).Replace(tuned)
 	m.write("tuned.yaml", m.study)
+	t.Cleanup(func() { // what a failed test left
+		for pid := range m.processes() {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		must(t, os.WriteFile(knobFile, []byte(m.original), 0o644))
+	})
 	return m
 }
 

@@ -166,10 +166,10 @@ func (g merging) nothingOfTheBody() bool {
 }
 
 // served is what the server counted from before the release to after the end; unknown when its readings do not reach
-// from the one to the other.
+// from the one to the other, or fall: then it was restarted.
 func (g merging) served() (float64, bool) {
 	s := g.in.Served
-	if len(s) < 2 {
+	if len(s) < 2 || s[len(s)-1].Requests < s[0].Requests {
 		return 0, false
 	}
 	first, last := s[0], s[len(s)-1]

@@ -118,6 +118,14 @@ func TestGoodIsNeverMoreThanTheServerCounted(t *testing.T) {
 	}
 }
 
+func TestACountThatFellIsNone(t *testing.T) {
+	m := Merge([]lab.Process{finished(0, 2, 5, counted("wrk", 1000, 2))}, MergeInput{Served: []Served{{-1e9, 5000}, {3e9, 700}}})
+	near(t, "goodput", m.Figures[lab.Goodput], 500, 1e-9)
+	if _, known := m.Figures[lab.ServerRequests]; known {
+		t.Error("a restarted server counted")
+	}
+}
+
 func TestClocksOfLoadHostsAreSetOff(t *testing.T) {
 	a, b := finished(100, 102, 5, counted("ab", 1000, 2)), finished(0.5, 2.5, 5, counted("ab", 1000, 2))
 	b.Host = "b"

@@ -25,7 +25,7 @@ const (
 
 	lengthWarned  = 0.005 // of one response
 	lengthInvalid = 0.05
-	lengthSlackB  = 32 // bytes per response that headers may differ by (length of numbers, chunk frames)
+	lengthSlackB  = 32 // bytes per response that headers may differ by (length of numbers, chunk frames, close for keep-alive)
 
 	rateTolerance  = 0.01
 	rateRoundingS  = 0.006 // half of the last digit of a printed duration
@@ -191,8 +191,6 @@ func lengthMismatch(o Observation) lab.Finding {
 		return unknown("no probe, or no count of bytes")
 	case probe.BodyBytes == 0:
 		return unknown("the response has no body")
-	case o.Point.Tool == "wrk" && !o.Point.KeepAlive:
-		return unknown("the probe's headers are those of a kept connection")
 	}
 	inFlight := (float64(o.Point.Connections) + o.Figures[lab.Failed] + o.Figures[lab.NonSuccess]) * each
 	off := max(math.Abs(read.Value-n*each)-inFlight-n*lengthSlackB, 0) / (n * each)

@@ -217,14 +217,20 @@ func serverWords(x lab.Server) string {
 	return fmt.Sprintf("%s, open files %s soft and %s hard, backlog %s", plural(len(x.Workers), "worker"), number(x.NofileSoft), number(x.NofileHard), number(x.Backlog))
 }
 
-// serverOf is the server of the state's first valid run.
-func (s *study) serverOf(state string) (lab.Server, bool) {
+// serverOf is the server of the state's first valid run, or of its first run: what was read back is no figure.
+func (s *study) serverOf(state string) (server lab.Server, known bool) {
 	for _, r := range s.Runs {
-		if r.Cell.State == state && r.Validity != lab.Invalid && r.Part == s.lastPart() && len(r.Server.Workers) > 0 {
+		if r.Cell.State != state || r.Part != s.lastPart() || len(r.Server.Workers) == 0 {
+			continue
+		}
+		if r.Validity != lab.Invalid {
 			return r.Server, true
 		}
+		if !known {
+			server, known = r.Server, true
+		}
 	}
-	return lab.Server{}, false
+	return server, known
 }
 
 // before is a knob's value before the campaign, as the plan found it; the plan knows it for knobs set on a host.

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"ngxlab/lab"
@@ -72,7 +73,7 @@ func keepAliveWords(load lab.LoadPoint) string {
 	return "a connection per request"
 }
 
-// loopWords names the loop models that the load point's runs had.
+// loopWords names the loop models that the load point's runs had, the invalid ones too: it is the tool's.
 func (s *study) loopWords(part int, target lab.HostName, load lab.LoadPoint) string {
 	seen := map[lab.LoopModel]bool{}
 	corrected := false
@@ -80,7 +81,10 @@ func (s *study) loopWords(part int, target lab.HostName, load lab.LoadPoint) str
 		if key.part != part || key.id.Target != target || key.id.Load != load.Name {
 			continue
 		}
-		for _, r := range c.valid {
+		for _, r := range slices.Concat(c.valid, c.invalid) {
+			if r.LoopModel == "" {
+				continue // it measured nothing
+			}
 			seen[r.LoopModel] = true
 			for _, p := range r.Processes {
 				corrected = corrected || p.Report.Corrected

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"ngxlab/lab"
+	"ngxlab/lab/capacity"
 	"ngxlab/templates"
 )
 
@@ -246,6 +247,32 @@ func TestOneRampHasNoIntervalInTheReport(t *testing.T) {
 	row := rowOf(t, markdown(t, r), "Idle connections (keep-alive, one request done)", "server")
 	if row[2] != "none" {
 		t.Errorf("interval of one ramp: %q", row)
+	}
+}
+
+func TestAnonymousServerMemoryIsNotCalledPSS(t *testing.T) {
+	r := fakeResults(t)
+	for i := range r.Levels {
+		r.Levels[i].Anonymous = true
+	}
+	concluded := capacity.Conclude(r.Plan, r.Levels)
+	r.Capacity = &concluded
+	row := rowOf(t, markdown(t, r), "Idle connections (keep-alive, one request done)", "server")
+	if last := row[len(row)-1]; last != "anonymous resident memory of all server processes" {
+		t.Errorf("server: %q", row)
+	}
+	wants(t, markdown(t, r), "idle: server memory is anonymous resident memory, for PSS cannot be read here")
+}
+
+func TestInvalidRunsTellTheirLoopModelAndWhatWasReadBack(t *testing.T) {
+	r := fakeResults(t)
+	for i := range r.Runs {
+		r.Runs[i].Validity = lab.Invalid
+	}
+	text := markdown(t, r)
+	wants(t, text, "Latency: closed loop", "in force at the server")
+	if strings.Contains(text, "loop model unknown") {
+		t.Error("the loop model of invalid runs is not told")
 	}
 }
 

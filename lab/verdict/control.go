@@ -75,7 +75,10 @@ func (c campaign) qualify(all, control []lab.Verdict) {
 // no figure of their own (METHOD §1).
 func (c campaign) doubts(compared lab.Comparison) []string {
 	runs := c.used(compared)
-	out := doubts(runs, compared.Metric, compared.LowerBound)
+	var out []string
+	if compared.Pairs > 0 { // else there is nothing that a warning could qualify
+		out = doubts(runs, compared.Metric, compared.LowerBound)
+	}
 	closed := func(r *lab.Run) bool { return r.LoopModel == lab.ClosedLoop }
 	if compared.Metric.IsLatency() && slices.ContainsFunc(runs, closed) {
 		out = append(out, "closed loop: follows from goodput and connections, no proof of its own")

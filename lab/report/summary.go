@@ -150,7 +150,7 @@ func (s *study) mention(r rung, v lab.Verdict) string {
 		return quoted(r.name) + " (" + v.Text + ")"
 	}
 	if v.Word == lab.Undecided && v.MoreRounds > 0 {
-		text += fmt.Sprintf("; about %d more rounds would tell", v.MoreRounds)
+		text += fmt.Sprintf("; about %s would tell", plural(v.MoreRounds, "more round"))
 	}
 	return quoted(r.name) + " " + text
 }

@@ -71,9 +71,16 @@ func (s *session) server(ctx context.Context, v lab.Serving, out *lines[lab.Serv
 }
 
 func (s *session) watch(ctx context.Context, w lab.Watch, out *lines[lab.Sample]) error {
-	return s.parts.watch(ctx, w, func(sample lab.Sample) {
-		_ = out.item(sample) // an asker that is gone ends ctx, and the watch with it
-	})
+	send := func(sample lab.Sample) { _ = out.item(sample) } // an asker that is gone ends ctx, and the watch with it
+	if !w.Held {
+		return s.parts.watch(ctx, w, send)
+	}
+	held := make([]lab.Sample, 0, w.Count)
+	err := s.parts.watch(ctx, w, func(sample lab.Sample) { held = append(held, sample) })
+	for _, sample := range held {
+		send(sample)
+	}
+	return err
 }
 
 // restore puts the host back; who has not claimed it holds it meanwhile, so that no campaign is disturbed.

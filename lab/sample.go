@@ -2,13 +2,15 @@ package lab
 
 // Watch says what to sample.
 type Watch struct {
-	Once       bool     `json:"once"`       // one sample at once, then end
-	Start      Instant  `json:"start_ns"`   // first sample at this instant …
-	Interval   Duration `json:"interval_s"` // … then one each interval …
-	Count      int      `json:"count"`      // … this many in all; 0 = until cancelled
-	Server     bool     `json:"server"`     // with the server's processes, its listeners and stub_status
+	Once       bool     `json:"once"`            // one sample at once, then end
+	Start      Instant  `json:"start_ns"`        // first sample at this instant …
+	Interval   Duration `json:"interval_s"`      // … then one each interval …
+	Count      int      `json:"count"`           // … this many in all; 0 = until cancelled
+	Avoid      []int    `json:"avoid,omitempty"` // CPUs to keep off while sampling, as far as others are there: those of a pinned server
+	Server     bool     `json:"server"`          // with the server's processes, its listeners and stub_status
 	StatusPort int      `json:"status_port,omitempty"`
 	Ports      []int    `json:"ports,omitempty"` // listening sockets to read
+	Held       bool     `json:"held,omitempty"`  // the samples are sent together at the end of Count, so that sending disturbs no run; a cancelled watch has none
 	Load       bool     `json:"load"`            // with the armed load processes
 	Slabs      bool     `json:"slabs,omitempty"` // with the named slab caches (root)
 }

@@ -12,13 +12,10 @@ import (
 
 // serverProcesses reads the server's master and workers. The workers are those that the master has now, which need
 // not be those it started with. Anonymous memory is read when a PSS cannot be: then of all, for a sum must be of one kind.
-func (w *Watcher) serverProcesses(s lab.Server) []lab.ProcessSample {
+func (w *Watcher) serverProcesses(s lab.Server, memory bool) []lab.ProcessSample {
 	var ps []lab.ProcessSample
-	hidden := false
 	add := func(pid int, role lab.ProcessRole) {
 		if p, ok := w.process(pid, role); ok {
-			p.PSSBytes = w.pss(pid)
-			hidden = hidden || p.PSSBytes == 0
 			ps = append(ps, p)
 		}
 	}
@@ -26,12 +23,24 @@ func (w *Watcher) serverProcesses(s lab.Server) []lab.ProcessSample {
 	for _, pid := range w.workers(s) {
 		add(pid, lab.ServerWorker)
 	}
-	for i := range ps {
-		if hidden {
-			ps[i].AnonBytes = w.anonymous(ps[i].PID)
-		}
+	if memory {
+		w.processMemory(ps)
 	}
 	return ps
+}
+
+// processMemory reads the memory of all processes.
+func (w *Watcher) processMemory(ps []lab.ProcessSample) {
+	hidden := false
+	for i, p := range ps {
+		ps[i].PSSBytes = w.pss(p.PID)
+		hidden = hidden || ps[i].PSSBytes == 0
+	}
+	for i, p := range ps {
+		if hidden {
+			ps[i].AnonBytes = w.anonymous(p.PID)
+		}
+	}
 }
 
 // workers are the master's children; what the server was started with where the kernel does not list children

@@ -29,10 +29,11 @@ type Watcher struct {
 	Agent    string // version of the agent, for Facts
 	StateDir string // of the agent, for Facts
 
-	mu     sync.Mutex // one sample at a time
-	files  reader
-	poller poller
-	log    follower
+	mu       sync.Mutex  // one sample at a time
+	memoryAt lab.Instant // when the memory of the server was read last
+	files    reader
+	poller   poller
+	log      follower
 }
 
 func (w *Watcher) proc(path string) string { return or(w.Proc, "/proc") + "/" + path }
@@ -63,6 +64,7 @@ func (w *Watcher) Watch(ctx context.Context, what lab.Watch, each func(lab.Sampl
 		return err
 	}
 	defer t.close()
+	defer keepOff(what.Avoid)()
 	for i := int64(0); what.Count == 0 || i < int64(what.Count); i = next(what, i, now()) {
 		if err := t.wait(ctx, what.Start.Add(time.Duration(i)*what.Interval.Duration)); err != nil {
 			return err
@@ -92,6 +94,19 @@ func next(what lab.Watch, i int64, now lab.Instant) int64 {
 	return max(i+1, ahead)
 }
 
+// memoryInterval is the least time between two readings of the server's memory while a run is watched: a PSS walks the
+// process's pages, a third of a sample's cost, and changes slowly.
+const memoryInterval = time.Second
+
+// remembers reports whether a sample begun now reads the server's memory: single samples and those of capacity do.
+func (w *Watcher) remembers(what lab.Watch, begun lab.Instant) bool {
+	if !what.Once && !what.Slabs && begun.Sub(w.memoryAt) < memoryInterval {
+		return false
+	}
+	w.memoryAt = begun
+	return true
+}
+
 // sample takes one sample. The server is asked first and its processes are read right after, so that requests
 // counted and CPU time spent belong together; At is between the two.
 func (w *Watcher) sample(ctx context.Context, what lab.Watch) (lab.Sample, error) {
@@ -105,7 +120,7 @@ func (w *Watcher) sample(ctx context.Context, what lab.Watch) (lab.Sample, error
 	}
 	s.At, s.WallNS = now(), wall()
 	if running {
-		s.Processes = w.serverProcesses(server)
+		s.Processes = w.serverProcesses(server, w.remembers(what, begun))
 	}
 	if what.Load && w.LoadPIDs != nil {
 		s.Processes = append(s.Processes, w.loadProcesses(w.LoadPIDs())...)

@@ -232,16 +232,17 @@ func (s *study) trust() string {
 	}
 	text := fmt.Sprintf("Of %s, %d are clean, %d warned and %d invalid.", plural(len(s.Runs), "run"), counts[lab.Clean], counts[lab.Warned], counts[lab.Invalid])
 	if counts[lab.Invalid] > 0 {
-		text += fmt.Sprintf(" Invalid runs enter no comparison; %s made, and %s a cell has no valid run of a round.", were(retried, "repetition"), inCases(lost))
+		text += fmt.Sprintf(" Invalid runs enter no comparison; %s made, and %s.", were(retried, "repetition"), complete(lost))
 	}
 	return text
 }
 
-func inCases(n int) string {
-	if n == 0 {
-		return "in no case"
+// complete says in how many cases a cell has no valid run of a round.
+func complete(lost int) string {
+	if lost == 0 {
+		return "every cell has a valid run in every round"
 	}
-	return "in " + plural(n, "case")
+	return "in " + plural(lost, "case") + " a cell has no valid run of a round"
 }
 
 func were(n int, word string) string {

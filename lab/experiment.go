@@ -39,17 +39,28 @@ const (
 	RoleLoad   Role = "load"   // a load generator
 )
 
-// Host is a machine of the experiment. Exactly one of Local and Address is set.
+// Host is a machine of the experiment. Exactly one of Local, Address and Docker is set.
 type Host struct {
-	Name    HostName `json:"name"`
-	Local   bool     `json:"local,omitempty"`   // this machine
-	Address string   `json:"address,omitempty"` // host name or IP address for SSH, and for load when Link is empty
-	Port    int      `json:"port,omitempty"`    // of SSH
-	User    string   `json:"user,omitempty"`
-	Sudo    bool     `json:"sudo,omitempty"`
-	Key     string   `json:"key,omitempty"`
-	Jump    string   `json:"jump,omitempty"`
-	Roles   []Role   `json:"roles"`
+	Name    HostName    `json:"name"`
+	Local   bool        `json:"local,omitempty"`   // this machine
+	Address string      `json:"address,omitempty"` // for SSH: a host name, an IP address, or a name of ~/.ssh/config
+	Port    int         `json:"port,omitempty"`    // of SSH
+	User    string      `json:"user,omitempty"`
+	Sudo    bool        `json:"sudo,omitempty"`
+	Key     string      `json:"key,omitempty"`
+	Jump    string      `json:"jump,omitempty"`
+	LoadAt  string      `json:"load_address,omitempty"` // where load generators reach it, when that is not where SSH does
+	Docker  *DockerHost `json:"docker,omitempty"`       // a throwaway host on a Docker engine
+	Roles   []Role      `json:"roles"`
+}
+
+// DockerHost is what a throwaway host gets of the machine that its container runs on; zero values are unbounded.
+type DockerHost struct {
+	CPUs        float64 `json:"cpus,omitempty"`   // CPU time per time, a quota
+	CPUSet      string  `json:"cpuset,omitempty"` // the CPUs it may use, "0-3"
+	MemoryBytes int64   `json:"memory_bytes,omitempty"`
+	Nofile      int     `json:"nofile,omitempty"` // hard limit of open files
+	Image       string  `json:"image,omitempty"`  // "" = the one that the lab makes
 }
 
 // Has reports whether the host has the role.
@@ -62,9 +73,13 @@ func (h Host) Has(r Role) bool {
 	return false
 }
 
-// LoadAddress is where load generators reach the host: its address, 127.0.0.1 for this machine.
+// LoadAddress is where load generators reach the host as far as the file tells: load_address, 127.0.0.1 for this
+// machine, else its address; "" for a throwaway host, whose address its facts tell.
 func (h Host) LoadAddress() string {
-	if h.Local {
+	switch {
+	case h.LoadAt != "":
+		return h.LoadAt
+	case h.Local:
 		return "127.0.0.1"
 	}
 	return h.Address

@@ -16,7 +16,13 @@ type Facts struct {
 	Distribution   string            `json:"distribution"` // os-release ID and VERSION_ID, "debian 12"
 	Architecture   string            `json:"architecture"` // as Go names it: amd64, arm64
 	Virtualisation string            `json:"virtualisation,omitempty"`
-	Cgroup         int               `json:"cgroup"` // 1 or 2
+	Container      string            `json:"container,omitempty"`           // "docker", "podman", "lxc" …: the kernel is shared with others; "" when none is seen
+	Cgroup         int               `json:"cgroup"`                        // 1 or 2
+	CgroupCPUs     float64           `json:"cgroup_cpus,omitempty"`         // CPU quota in CPUs; 0 = none
+	CgroupBytes    int64             `json:"cgroup_memory_bytes,omitempty"` // memory bound; 0 = none
+	Address        string            `json:"address,omitempty"`             // where load generators reach the host, found by the link; "" = as the file says
+	ClockOffsetS   float64           `json:"clock_offset_s"`                // wall clock of the host minus ours
+	ClockDoubtS    float64           `json:"clock_uncertainty_s"`           // half of the shortest round trip; 0 = not measured
 	NICs           []NIC             `json:"nics,omitempty"`
 	NofileSoft     int               `json:"nofile_soft"`
 	NofileHard     int               `json:"nofile_hard"`

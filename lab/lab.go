@@ -29,11 +29,13 @@ func (i Instant) Add(d time.Duration) Instant { return i + Instant(d) }
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 
 // Clock relates a host's monotonic clock to this process's: at local time At (which carries Go's monotonic
-// reading) the host's clock read Host, give or take UncertaintyS seconds (half the shortest round trip).
+// reading) the host's clock read Host, give or take UncertaintyS seconds (half the shortest round trip). WallOffsetS is
+// what the host's wall clock is ahead of ours; nothing is measured by it.
 type Clock struct {
 	At           time.Time `json:"at"`
 	Host         Instant   `json:"host_ns"`
 	UncertaintyS float64   `json:"uncertainty_s"`
+	WallOffsetS  float64   `json:"wall_offset_s"`
 }
 
 // Instant returns what the host's monotonic clock reads at local time t.

@@ -38,6 +38,11 @@ type Build struct {
 	TookS      float64           `json:"took_s"`
 	Cached     bool              `json:"cached"`
 	Log        string            `json:"log"` // path of the build log on the host
+
+	Distribution string   `json:"distribution,omitempty"` // that it was made on, "debian 12"
+	Architecture string   `json:"architecture,omitempty"` // as Go names it
+	Identity     string   `json:"identity,omitempty"`     // hash of recipe, distribution and architecture, whatever the compiler
+	From         HostName `json:"from,omitempty"`         // the host that it was copied from; "" = made where it is
 }
 
 // Serving is a server to start: complete, except for {prefix}, which the agent replaces by a fresh directory.

@@ -20,8 +20,10 @@ const (
 	PathPending   = "/pending"   // None → Reply[[]lab.Pending]
 	PathInstall   = "/install"   // Install → stream of log lines and one None
 	PathBuild     = "/build"     // lab.Recipe → stream of log lines and one lab.Build
+	PathExport    = "/export"    // lab.Build → a build as one stream of bytes: see EndTrailer
+	PathImport    = "/import"    // a line of JSON with a lab.Build, then the stream of PathExport → Reply[lab.Build]: see below
 	PathServe     = "/serve"     // lab.Serving → stream of one lab.Server, kept open until the server shall stop
-	PathArm       = "/arm"       // []lab.Command → Reply[lab.Armed]
+	PathArm       = "/arm"       // []lab.Command → Reply[lab.Armed]; no commands: ends every set that still waits
 	PathFire      = "/fire"      // Fire → Reply[[]lab.Process]
 	PathHold      = "/hold"      // lab.Hold → Reply[lab.Held]
 	PathWatch     = "/watch"     // lab.Watch → stream of lab.Sample
@@ -30,6 +32,22 @@ const (
 	PathClaim     = "/claim"     // Claim → Reply[None]
 	PathRelease   = "/release"   // None → Reply[None]
 )
+
+// A build on its way from host to host is a tar archive compressed with zstandard, with the SHA-256 of every file inside.
+// It is the body of an answer or of a request in chunks, so that neither end holds more than a part of it.
+//
+// PathExport answers 200 with the stream (application/zstd), whatever happens; what did happen stands in the trailer
+// EndTrailer, as the JSON of a Reply[None], and is known when the body has been read to its end. A body that is cut off
+// ends with an error or without that trailer: then the stream is not whole, and must not be passed on as if it were.
+//
+// PathImport takes as its body one line of JSON, the lab.Build as the exporting host describes it, and then the stream to
+// its end. A body that is cut off, or that does not hold what its hash list says, leaves nothing on the host. The answer is
+// the build as it is there: Binary and Log are paths of that host. A host that has this build already takes no byte of
+// the stream, which may then be empty: so a lab asks first. The agent reads the body to its end before it answers,
+// also with an error.
+
+// EndTrailer is the HTTP trailer in which the answer to PathExport says how the stream ended.
+const EndTrailer = "Ngxlab-End"
 
 // Both ends send a keep-alive each KeepAlive and give the link up when none was answered within GiveUp: a cut link is
 // noticed within the sum of both.

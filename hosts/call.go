@@ -20,7 +20,16 @@ func (h *Host) open(ctx context.Context, path string, request any) (io.ReadClose
 	if err != nil {
 		return nil, h.failed(ctx, path, err)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agent"+path, bytes.NewReader(body))
+	answer, err := h.post(ctx, path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	return answer.Body, nil
+}
+
+// post sends a body to the agent and returns its answer, which ends with ctx.
+func (h *Host) post(ctx context.Context, path string, body io.Reader) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agent"+path, body)
 	if err != nil {
 		return nil, h.failed(ctx, path, err)
 	}
@@ -32,7 +41,7 @@ func (h *Host) open(ctx context.Context, path string, request any) (io.ReadClose
 		_ = answer.Body.Close() // only read
 		return nil, h.failed(ctx, path, fmt.Errorf("the agent answers %s", answer.Status))
 	}
-	return answer.Body, nil
+	return answer, nil
 }
 
 // failed is the error of a call: what the agent said, that ctx ended, or that the link is gone.
@@ -62,11 +71,17 @@ func (h *Host) ended() bool {
 
 // call asks for one result. With an error the result holds what was done before it.
 func call[Res any](ctx context.Context, h *Host, path string, request any) (Res, error) {
-	var answer wire.Reply[Res]
 	body, err := h.open(ctx, path, request)
 	if err != nil {
-		return answer.Result, err
+		var none Res
+		return none, err
 	}
+	return reply[Res](ctx, h, path, body)
+}
+
+// reply reads the one result of an answer.
+func reply[Res any](ctx context.Context, h *Host, path string, body io.ReadCloser) (Res, error) {
+	var answer wire.Reply[Res]
 	defer body.Close() //nolint:errcheck // only read
 	if err := json.NewDecoder(body).Decode(&answer); err != nil {
 		return answer.Result, h.failed(ctx, path, fmt.Errorf("the answer is cut off: %w", err))

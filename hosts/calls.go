@@ -208,3 +208,17 @@ func (h *Host) Yardstick(ctx context.Context) (lab.Yardstick, error) {
 	y.Host = h.name
 	return y, err
 }
+
+// Address is where load generators reach the host, as its door knows it; "" unknown.
+func (h *Host) Address() string { return h.address }
+
+// Holder returns who holds the host's lock, the zero Holder when nobody does.
+func (h *Host) Holder(ctx context.Context) (lab.Holder, error) {
+	return call[lab.Holder](ctx, h, wire.PathHolder, wire.None{})
+}
+
+// Clean removes what ngxlab keeps on the host: builds, sources, work, and agents other than this. It is refused while a
+// change is not restored, and (wire.KindLocked) while another session holds the host.
+func (h *Host) Clean(ctx context.Context) (lab.Cleaned, error) {
+	return call[lab.Cleaned](ctx, h, wire.PathClean, wire.None{})
+}

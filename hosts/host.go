@@ -34,6 +34,7 @@ type explainer interface{ Explain() string }
 // that the agent sent hold a *wire.Error, whose Kind tells those apart that somebody acts on.
 type Host struct {
 	name    lab.HostName
+	address string
 	conn    *conn
 	session *yamux.Session
 	client  *http.Client

@@ -21,15 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ngxlab/hosts/agents"
-	"ngxlab/lab"
 )
-
-// Options of Local.
-type Options struct {
-	Name  lab.HostName // in the experiment; "" = "local"
-	Dir   string       // the agent's state directory; "" = its own choice
-	Agent string       // path of an agent to use instead of the embedded one
-}
 
 // Local attaches this machine: it starts an agent and speaks to it over pipes, as over any other link.
 func Local(ctx context.Context, o Options) (*Host, error) {

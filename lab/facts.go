@@ -1,5 +1,7 @@
 package lab
 
+import "time"
+
 // Facts are what is known of one host, read once per campaign.
 type Facts struct {
 	Host           HostName          `json:"host"`
@@ -55,4 +57,17 @@ type FactsQuery struct {
 	Sysctls  []string `json:"sysctls,omitempty"`
 	Commands []string `json:"commands,omitempty"`
 	Packages []string `json:"packages,omitempty"`
+}
+
+// Holder is who holds a host's lock; zero when it is free.
+type Holder struct {
+	Owner    string     `json:"owner"` // who and where, for people: "ana@desk, process 4242"
+	Campaign CampaignID `json:"campaign"`
+	Since    time.Time  `json:"since"` // by the host's clock
+}
+
+// Cleaned is what was removed from a host.
+type Cleaned struct {
+	Removed    []string `json:"removed"` // paths on the host, in order
+	FreedBytes int64    `json:"freed_bytes"`
 }

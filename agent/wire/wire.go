@@ -31,6 +31,8 @@ const (
 	PathYardstick = "/yardstick" // None → Reply[lab.Yardstick]
 	PathClaim     = "/claim"     // Claim → Reply[None]
 	PathRelease   = "/release"   // None → Reply[None]
+	PathHolder    = "/holder"    // None → Reply[lab.Holder]
+	PathClean     = "/clean"     // None → Reply[lab.Cleaned]
 )
 
 // A build on its way from host to host is a tar archive compressed with zstandard, with the SHA-256 of every file inside.

@@ -22,11 +22,12 @@ import (
 
 // Options of Serve.
 type Options struct {
-	Dir  string   // state directory: journal, builds, work, lock
-	Exe  string   // the agent's binary, to be started again as a waiting process or a holder; "" = /proc/self/exe
-	Hash string   // SHA-256 of the binary, for greeting and facts
-	Nice int      // nice value of the commands
-	Lock *os.File // the lock file, opened by a guard that keeps it open too; nil = Serve opens it
+	Dir  string           // state directory: journal, builds, work, lock
+	Exe  string           // the agent's binary, to be started again as a waiting process or a holder; "" = /proc/self/exe
+	Hash string           // SHA-256 of the binary, for greeting and facts
+	Nice int              // nice value of the commands
+	Lock *os.File         // the lock file, opened by a guard that keeps it open too; nil = Serve opens it
+	Wall func() time.Time // the wall clock that the program is told of; nil = time.Now
 }
 
 // drain is how long requests in work may take to notice that the session is over.

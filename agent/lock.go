@@ -111,6 +111,24 @@ func (l *hostLock) holder() wire.Lock {
 	}
 }
 
+// whose tells who holds the lock, the zero Holder when nobody does. It waits a moment for a holder without a campaign.
+func (l *hostLock) whose() (lab.Holder, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.held {
+		return lab.Holder(l.holder()), nil
+	}
+	err := l.take(wire.Claim{Owner: "a session that asks who has the host"})
+	if err == nil {
+		return lab.Holder{}, l.free()
+	}
+	var taken *wire.Error
+	if errors.As(err, &taken) && taken.Lock != nil {
+		return lab.Holder(*taken.Lock), nil
+	}
+	return lab.Holder{}, err
+}
+
 // printable is what a terminal can be shown of a text that any user may have written.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {

@@ -36,10 +36,11 @@ type parts struct {
 	facts     func(context.Context, lab.FactsQuery) (lab.Facts, error)
 	watch     func(context.Context, lab.Watch, func(lab.Sample)) error
 	yardstick func(context.Context) (lab.Yardstick, error)
-	now       func() lab.Instant
+	clock     func() wire.Clock
 
-	clear func() error // ends and removes what earlier agents left; only with the lock
-	end   func() error // ends everything that was started
+	clear func() error                // ends and removes what earlier agents left; only with the lock
+	clean func() (lab.Cleaned, error) // removes what is kept; only with the lock
+	end   func() error                // ends everything that was started
 }
 
 // newParts joins the packages for one session.
@@ -63,10 +64,19 @@ func newParts(o Options) (parts, error) {
 		install: cache.Install, build: cache.Build,
 		serve: runner.Serve, arm: runner.Arm, fire: runner.Fire,
 		hold:  holder.Hold,
-		facts: watcher.Facts, watch: watcher.Watch, yardstick: watcher.Yardstick, now: process.Now,
+		facts: watcher.Facts, watch: watcher.Watch, yardstick: watcher.Yardstick, clock: clock(o.Wall),
 		clear: func() error { return clearWork(o.Dir) },
+		clean: func() (lab.Cleaned, error) { return cleanHost(o.Dir, keeper.Pending) },
 		end:   func() error { return errors.Join(runner.KillAll(), holder.Close()) },
 	}, nil
+}
+
+// clock reads both clocks, one right after the other.
+func clock(wall func() time.Time) func() wire.Clock {
+	if wall == nil {
+		wall = time.Now
+	}
+	return func() wire.Clock { return wire.Clock{At: process.Now(), WallNS: wall().UnixNano()} }
 }
 
 // serverGone bounds the wait for a server that is being stopped: twice what the runner gives it.

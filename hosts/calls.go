@@ -14,10 +14,15 @@ import (
 // reductions of collected files, and the way back.
 const margin = 60 * time.Second
 
-// Facts reads what does not change during a campaign, and what is asked for.
+// Facts reads what does not change during a campaign, and what is asked for; it measures the host's clock against ours.
 func (h *Host) Facts(ctx context.Context, q lab.FactsQuery) (lab.Facts, error) {
 	f, err := call[lab.Facts](ctx, h, wire.PathFacts, q)
-	f.Host = h.name
+	f.Host, f.Address = h.name, h.address
+	if err != nil {
+		return f, err
+	}
+	c, err := h.Clock(ctx)
+	f.ClockOffsetS, f.ClockDoubtS = c.WallOffsetS, c.UncertaintyS
 	return f, err
 }
 
@@ -185,18 +190,22 @@ func (a *answer[Item]) each(ctx context.Context, do func(Item)) error {
 // exchanges is how many times Clock asks: the shortest of 20 round trips is rarely disturbed.
 const exchanges = 20
 
-// Clock relates the host's monotonic clock to this process's, by the exchange with the shortest round trip of 20.
+// Clock relates the host's clocks to this process's, by the exchange with the shortest round trip of 20.
 func (h *Host) Clock(ctx context.Context) (lab.Clock, error) {
 	var best lab.Clock
 	for i := range exchanges {
 		sent := time.Now()
-		instant, err := call[lab.Instant](ctx, h, wire.PathClock, wire.None{})
+		there, err := call[wire.Clock](ctx, h, wire.PathClock, wire.None{})
 		if err != nil {
 			return lab.Clock{}, err
 		}
 		half := time.Since(sent) / 2
 		if i == 0 || half.Seconds() < best.UncertaintyS {
-			best = lab.Clock{At: sent.Add(half), Host: instant, UncertaintyS: half.Seconds()}
+			at := sent.Add(half)
+			best = lab.Clock{
+				At: at, Host: there.At, UncertaintyS: half.Seconds(),
+				WallOffsetS: time.Duration(there.WallNS - at.UnixNano()).Seconds(),
+			}
 		}
 	}
 	return best, nil

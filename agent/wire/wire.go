@@ -27,7 +27,7 @@ const (
 	PathFire      = "/fire"      // Fire → Reply[[]lab.Process]
 	PathHold      = "/hold"      // lab.Hold → Reply[lab.Held]
 	PathWatch     = "/watch"     // lab.Watch → stream of lab.Sample
-	PathClock     = "/clock"     // None → Reply[lab.Instant]
+	PathClock     = "/clock"     // None → Reply[Clock]
 	PathYardstick = "/yardstick" // None → Reply[lab.Yardstick]
 	PathClaim     = "/claim"     // Claim → Reply[None]
 	PathRelease   = "/release"   // None → Reply[None]
@@ -76,6 +76,12 @@ type Install struct {
 type Fire struct {
 	Armed lab.Armed   `json:"armed"`
 	At    lab.Instant `json:"at_ns"`
+}
+
+// Clock is what the host's clocks read at one moment.
+type Clock struct {
+	At     lab.Instant `json:"at_ns"`   // CLOCK_MONOTONIC
+	WallNS int64       `json:"wall_ns"` // CLOCK_REALTIME: nanoseconds since 1970
 }
 
 // Claim asks for the host's lock, without which nothing is changed or started.

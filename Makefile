@@ -8,6 +8,8 @@ AGENTS        := $(ARCHES:%=hosts/agents/built/ngxlab-agent-linux-%)
 SOURCES       := $(shell find . -name '*.go' -not -path './hosts/agents/built/*') go.mod go.sum $(shell find experiments templates store -type f)
 VERSION       := $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
 FUZZTIME      ?= 10s
+# A Docker engine for the tests: one that is there (its packages may have other names), else Debian's.
+DOCKER        := [ -n "$$DOCKER_HOST" ] || [ -S /var/run/docker.sock ] || command -v dockerd >/dev/null || scripts/need docker.io
 
 .PHONY: help build demo test lint bench fuzz cover clean
 .DELETE_ON_ERROR:
@@ -31,8 +33,9 @@ demo: ## run the quickstart study on this machine and write its report to out/de
 	@scripts/demo
 
 test: ## install what the tests need and run them all
-	@scripts/need gcc libc6-dev make patch wrk apache2-utils libpcre2-dev zlib1g-dev iproute2 procps
-	$(GO) test -race -timeout 30m ./...
+	@scripts/need gcc libc6-dev make patch wrk apache2-utils libpcre2-dev zlib1g-dev iproute2 procps openssh-server sudo debootstrap curl
+	@$(DOCKER)
+	scripts/with-docker $(GO) test -race -timeout 30m ./...
 
 lint: $(GOLANGCI_LINT) ## gofmt, go vet (also of the agent for arm64 without cgo), golangci-lint
 	@scripts/need gcc libc6-dev
@@ -45,8 +48,9 @@ $(GOLANGCI_LINT):
 	GOBIN=$(CURDIR)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
 bench: ## measure the budgets of the design as ratios within one run
-	@scripts/need gcc libc6-dev wrk apache2-utils libpcre2-dev zlib1g-dev
-	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m ./...
+	@scripts/need gcc libc6-dev wrk apache2-utils libpcre2-dev zlib1g-dev openssh-server sudo debootstrap curl
+	@$(DOCKER)
+	scripts/with-docker $(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m ./...
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@scripts/fuzz $(FUZZTIME)

@@ -27,6 +27,8 @@ type parts struct {
 
 	install func(context.Context, []string, io.Writer) error
 	build   func(context.Context, lab.Recipe, io.Writer) (lab.Build, error)
+	export  func(context.Context, lab.Build, io.Writer) error
+	take    func(context.Context, lab.Build, io.Reader) (lab.Build, error) // imports
 
 	serve func(context.Context, lab.Serving, func(lab.Server)) error // until the context ends or the server does
 	arm   func(context.Context, []lab.Command) (lab.Armed, error)
@@ -61,7 +63,7 @@ func newParts(o Options) (parts, error) {
 	holder := &hold.Holder{Self: o.Exe}
 	return parts{
 		read: keeper.Read, apply: keeper.Apply, restore: afterServer(runner, keeper.Restore), pending: keeper.Pending,
-		install: cache.Install, build: cache.Build,
+		install: cache.Install, build: cache.Build, export: cache.Export, take: cache.Import,
 		serve: runner.Serve, arm: runner.Arm, fire: runner.Fire,
 		hold:  holder.Hold,
 		facts: watcher.Facts, watch: watcher.Watch, yardstick: watcher.Yardstick, clock: clock(o.Wall),

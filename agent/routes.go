@@ -44,6 +44,8 @@ func (s *session) routes() http.Handler {
 	}))
 	mux.Handle(wire.PathInstall, stream(s, claimant, s.install))
 	mux.Handle(wire.PathBuild, stream(s, claimant, s.build))
+	mux.HandleFunc(wire.PathExport, s.exported)
+	mux.HandleFunc(wire.PathImport, s.imported)
 	mux.Handle(wire.PathServe, stream(s, claimant, s.server))
 	mux.Handle(wire.PathArm, reply(s, claimant, p.arm))
 	mux.Handle(wire.PathFire, reply(s, claimant, func(ctx context.Context, f wire.Fire) ([]lab.Process, error) {
@@ -157,6 +159,10 @@ func (s *session) read(r *http.Request, needs access, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
 		return &wire.Error{Kind: wire.KindRequest, Message: fmt.Sprintf("read the request %s: %v", r.URL.Path, err)}
 	}
+	return s.permitted(needs)
+}
+
+func (s *session) permitted(needs access) error {
 	if needs == claimant && !s.lock.isHeld() {
 		return &wire.Error{Kind: wire.KindUnclaimed, Message: "the host is not claimed by this session"}
 	}

@@ -30,45 +30,76 @@ type Cache struct {
 	AptDir string
 }
 
-// Build makes a recipe, or finds it already made (then in well under a second). The recipe must have its Flags, as
-// lab/server fills them. Progress and the output of the compiler go to log, when it is not nil. Errors: no compiler, no source to be
-// had, a checksum that differs, a compilation that stopped (with the last lines of its log, which is kept).
+// Build makes a recipe, or finds it already made, here or on the host that it was imported from (then in well under a
+// second). The recipe must have its Flags, as lab/server fills them. Progress and the output of the compiler go to log,
+// when it is not nil. Errors: no compiler, no source to be had, a checksum that differs, a compilation that stopped (with
+// the last lines of its log, which is kept).
 func (c Cache) Build(ctx context.Context, r lab.Recipe, log io.Writer) (lab.Build, error) {
 	began := time.Now()
 	if log == nil {
 		log = io.Discard
 	}
-	where, err := c.conditions(ctx, r)
+	b, err := c.build(ctx, job{recipe: r, log: log, began: began})
 	if err != nil {
 		return lab.Build{}, fmt.Errorf("build %s: %w", r.Name, err)
 	}
-	key := hash(identity(r), where)
-	if err := os.MkdirAll(c.builds(), 0o755); err != nil {
-		return lab.Build{}, fmt.Errorf("build %s: %w", r.Name, err)
-	}
-	unlock, err := lock(ctx, filepath.Join(c.builds(), ".lock-"+key))
-	if err != nil {
-		return lab.Build{}, fmt.Errorf("build %s: %w", r.Name, err)
-	}
-	defer unlock()
-	if b, ok := c.remembered(key); ok {
-		b.Recipe, b.Cached, b.TookS = r.Name, true, time.Since(began).Seconds()
-		return b, nil
-	}
-	b, err := c.make(ctx, job{recipe: r, where: where, key: key, log: log, began: began})
-	if err != nil {
-		return lab.Build{}, fmt.Errorf("build %s: %w", r.Name, err)
+	if b.Recipe = r.Name; b.Cached {
+		b.TookS = time.Since(began).Seconds()
 	}
 	return b, nil
 }
 
+// build finds the build, or makes it while no other builder makes the same.
+func (c Cache) build(ctx context.Context, j job) (lab.Build, error) {
+	where, err := place(j.recipe)
+	if err != nil {
+		return lab.Build{}, err
+	}
+	j.identity = hash(identity(j.recipe), where)
+	var none error
+	where.Compiler, none = c.compiler(ctx, j.recipe.Packages)
+	j.where, j.key = where, hash(identity(j.recipe), where)
+	if b, ok := c.known(j); ok {
+		return b, nil
+	}
+	if none != nil {
+		return lab.Build{}, none
+	}
+	if err := os.MkdirAll(c.builds(), 0o755); err != nil {
+		return lab.Build{}, err
+	}
+	unlock, err := lock(ctx, filepath.Join(c.builds(), ".lock-"+j.key))
+	if err != nil {
+		return lab.Build{}, err
+	}
+	defer unlock()
+	if b, ok := c.known(j); ok {
+		return b, nil
+	}
+	return c.make(ctx, j)
+}
+
+// known is a build made here by the compiler that is here, or else one imported of the same recipe, distribution and
+// architecture.
+func (c Cache) known(j job) (lab.Build, bool) {
+	for _, key := range []string{j.key, j.identity} {
+		if b, ok := c.remembered(key); ok {
+			b.Cached, b.Identity = true, j.identity
+			b.Distribution, b.Architecture = j.where.Distribution, j.where.Architecture
+			return b, true
+		}
+	}
+	return lab.Build{}, false
+}
+
 // job is one build being made.
 type job struct {
-	recipe lab.Recipe
-	where  conditions
-	key    string // of the recipe under these conditions, sources not yet looked up
-	log    io.Writer
-	began  time.Time
+	recipe   lab.Recipe
+	where    conditions
+	key      string // of the recipe under these conditions, sources not yet looked up
+	identity string // the same, whatever the compiler
+	log      io.Writer
+	began    time.Time
 }
 
 // make fetches, unpacks and compiles in a work directory, and renames the finished build into place.
@@ -81,7 +112,10 @@ func (c Cache) make(ctx context.Context, j job) (lab.Build, error) {
 	if err := os.MkdirAll(work, 0o755); err != nil {
 		return lab.Build{}, err
 	}
-	b := lab.Build{Recipe: j.recipe.Name, Compiler: j.where.Compiler, Sources: map[string]string{}}
+	b := lab.Build{
+		Recipe: j.recipe.Name, Compiler: j.where.Compiler, Sources: map[string]string{}, Identity: j.identity,
+		Distribution: j.where.Distribution, Architecture: j.where.Architecture,
+	}
 	if err := c.sources(ctx, j, work, &b); err != nil {
 		return lab.Build{}, err
 	}
@@ -99,19 +133,24 @@ func (c Cache) make(ctx context.Context, j job) (lab.Build, error) {
 	if err := writeFile(c.resolution(j.key), []byte(b.ID)); err != nil {
 		return lab.Build{}, err
 	}
-	done, ok := c.remembered(j.key)
+	done, ok := c.known(j)
 	if !ok {
 		return lab.Build{}, fmt.Errorf("finished build %s cannot be read back", final)
 	}
+	done.Cached = false
 	return done, nil
 }
 
-// manifest is the file of a finished build that describes it; a directory without it is no build.
-const manifest = "build.json"
+// The files of a finished build: a directory without its manifest is no build.
+const (
+	manifest = "build.json" // describes it
+	binary   = "nginx"
+	buildLog = "build.log"
+)
 
 // keep writes the manifest beside the binary and renames the directory into place, whole.
 func keep(out, final string, b lab.Build) error {
-	b.Binary, b.Log = filepath.Join(final, "nginx"), filepath.Join(final, "build.log")
+	b.Binary, b.Log = filepath.Join(final, binary), filepath.Join(final, buildLog)
 	text, err := json.MarshalIndent(b, "", "  ")
 	if err != nil {
 		return err
@@ -131,18 +170,27 @@ func (c Cache) remembered(key string) (lab.Build, bool) {
 	if err != nil {
 		return lab.Build{}, false
 	}
-	text, err := os.ReadFile(filepath.Join(c.builds(), string(id), manifest))
-	if err != nil {
+	return c.finished(string(id))
+}
+
+// finished returns the build of that ID, when it is here.
+func (c Cache) finished(id string) (lab.Build, bool) {
+	if !idForm.MatchString(id) {
 		return lab.Build{}, false
 	}
-	var b lab.Build
-	if json.Unmarshal(text, &b) != nil {
+	b, ok := readManifest(filepath.Join(c.builds(), id, manifest))
+	if !ok {
 		return lab.Build{}, false
 	}
 	if _, err := os.Stat(b.Binary); err != nil {
 		return lab.Build{}, false
 	}
 	return b, true
+}
+
+func readManifest(path string) (b lab.Build, ok bool) {
+	text, err := os.ReadFile(path)
+	return b, err == nil && json.Unmarshal(text, &b) == nil
 }
 
 func (c Cache) builds() string  { return filepath.Join(c.Dir, "builds") }

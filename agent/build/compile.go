@@ -25,7 +25,7 @@ func (c Cache) compile(ctx context.Context, j job, work string, b *lab.Build) er
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	logPath := filepath.Join(out, "build.log")
+	logPath := filepath.Join(out, buildLog)
 	file, err := os.Create(logPath)
 	if err != nil {
 		return err
@@ -37,11 +37,11 @@ func (c Cache) compile(ctx context.Context, j job, work string, b *lab.Build) er
 	if err != nil {
 		return c.keepLog(ctx, j, logPath, err)
 	}
-	binary := filepath.Join(out, "nginx")
-	if err := os.Rename(filepath.Join(work, "server", "objs", "nginx"), binary); err != nil {
+	path := filepath.Join(out, binary)
+	if err := os.Rename(filepath.Join(work, "server", "objs", "nginx"), path); err != nil {
 		return fmt.Errorf("the compiled server is not there: %w", err)
 	}
-	b.Configured, b.Version, err = c.inspect(ctx, binary)
+	b.Configured, b.Version, err = c.inspect(ctx, path)
 	return err
 }
 
@@ -86,14 +86,14 @@ func (c Cache) keepLog(ctx context.Context, j job, logPath string, cause error) 
 var versionLine = regexp.MustCompile(`version: \S+?/(\S+)`)
 
 // inspect returns the whole output of -V and the version in it.
-func (c Cache) inspect(ctx context.Context, binary string) (configured, version string, err error) {
+func (c Cache) inspect(ctx context.Context, path string) (configured, version string, err error) {
 	var out bytes.Buffer
-	if err := c.run(ctx, lab.Command{Argv: []string{binary, "-V"}, Deadline: lab.Duration{Duration: time.Minute}}, &out); err != nil {
-		return "", "", err
+	if err := c.run(ctx, lab.Command{Argv: []string{path, "-V"}, Deadline: lab.Duration{Duration: time.Minute}}, &out); err != nil {
+		return "", "", fmt.Errorf("%w: %.1000s", err, bytes.TrimSpace(out.Bytes()))
 	}
 	found := versionLine.FindStringSubmatch(out.String())
 	if found == nil {
-		return "", "", fmt.Errorf("%s -V says no version: %q", filepath.Base(binary), out.String())
+		return "", "", fmt.Errorf("%s -V says no version: %q", filepath.Base(path), out.String())
 	}
 	return strings.TrimSpace(out.String()), found[1], nil
 }

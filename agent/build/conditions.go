@@ -34,13 +34,9 @@ func (w conditions) fixed() conditions {
 	return w
 }
 
-// conditions reads what the host has. A missing compiler or make is an error that names the packages.
-func (c Cache) conditions(ctx context.Context, r lab.Recipe) (conditions, error) {
-	compiler, err := c.compiler(ctx, r.Packages)
-	if err != nil {
-		return conditions{}, err
-	}
-	w := conditions{Compiler: compiler, Distribution: distribution(), Architecture: runtime.GOARCH, Paths: map[string]string{}}
+// place is the conditions but for the compiler.
+func place(r lab.Recipe) (conditions, error) {
+	w := conditions{Distribution: distribution(), Architecture: runtime.GOARCH, Paths: map[string]string{}}
 	for _, s := range append(append([]lab.BuildSource{}, r.Sources...), r.Echo...) {
 		if s.Path == "" {
 			continue
@@ -54,7 +50,7 @@ func (c Cache) conditions(ctx context.Context, r lab.Recipe) (conditions, error)
 	return w, nil
 }
 
-// compiler returns the first line of cc --version.
+// compiler returns the first line of cc --version. A missing compiler or make is an error that names the packages.
 func (c Cache) compiler(ctx context.Context, packages []string) (string, error) {
 	need := strings.Join(packages, " ")
 	if need == "" {

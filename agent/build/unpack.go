@@ -27,12 +27,16 @@ func unpackFile(path, into string) error {
 	return nil
 }
 
-// unpack refuses every name and link that leads out of the directory; os.Root makes sure of it a second time.
 func unpack(r io.Reader, into string) error {
 	r, err := decompress(r)
 	if err != nil {
 		return err
 	}
+	return unpackTar(r, into)
+}
+
+// unpackTar refuses every name and link that leads out of the directory; os.Root makes sure of it a second time.
+func unpackTar(r io.Reader, into string) error {
 	if err := os.MkdirAll(into, 0o755); err != nil {
 		return err
 	}

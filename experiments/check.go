@@ -31,33 +31,6 @@ func (d *decoding) problem(path, hint, format string, args ...any) {
 	d.add(d.at(path), fmt.Sprintf(format, args...), hint)
 }
 
-func (d *decoding) checkHosts(all []lab.Host) {
-	counts, locals := map[lab.Role]int{}, 0
-	for _, h := range all {
-		path := "hosts." + string(h.Name)
-		switch {
-		case h.Local == (h.Address != ""):
-			d.problem(path, "local: true is this machine; address: NAME is reached over SSH", "host %q needs exactly one of local and address", h.Name)
-		case h.Local && h.Port+len(h.User+h.Key+h.Jump) > 0:
-			d.problem(path, "leave out port, user, key and jump", "host %q is this machine: nothing of SSH applies", h.Name)
-		}
-		if h.Local {
-			locals++
-		}
-		for _, r := range h.Roles {
-			counts[r]++
-		}
-	}
-	if locals > 1 {
-		d.problem("hosts", "one host may have both roles: roles: [target, load]", "%d hosts are this machine", locals)
-	}
-	for _, r := range []lab.Role{lab.RoleTarget, lab.RoleLoad} {
-		if counts[r] == 0 {
-			d.problem("hosts", fmt.Sprintf("give one: roles: [%s]", r), "no host has the role %s", r)
-		}
-	}
-}
-
 func (d *decoding) checkBuilds(e lab.Experiment) {
 	for name, r := range e.Builds {
 		path := "builds." + name

@@ -61,27 +61,6 @@ var experimentValue = object(newExperiment,
 	has("capacity", "measure memory per connection after the rounds", pointer(capacity), func(e *lab.Experiment) **lab.CapacitySpec { return &e.Capacity }),
 )
 
-var hosts = anyKeys("the name of a host", namePattern, host, func() []lab.Host { return nil },
-	func(all []lab.Host, name string, h lab.Host) []lab.Host {
-		h.Name = lab.HostName(name)
-		return append(all, h)
-	})
-
-var host = object(func() lab.Host { return lab.Host{} },
-	has("local", "true: this machine", boolean, func(h *lab.Host) *bool { return &h.Local }),
-	has("address", "host name or IP address for SSH", text, func(h *lab.Host) *string { return &h.Address }),
-	has("port", "of SSH, default 22", port, func(h *lab.Host) *int { return &h.Port }),
-	has("user", "of SSH", text, func(h *lab.Host) *string { return &h.User }),
-	has("sudo", "true: become root with sudo", boolean, func(h *lab.Host) *bool { return &h.Sudo }),
-	has("key", "private key file for SSH", text, func(h *lab.Host) *string { return &h.Key }),
-	has("jump", "jump host for SSH", text, func(h *lab.Host) *string { return &h.Jump }),
-	has("roles", "target, load, or both", list(role), func(h *lab.Host) *[]lab.Role { return &h.Roles }).must(),
-	key[lab.Host]{name: "docker", doc: "reserved for throwaway hosts; not supported by this version", schema: schema{"not": schema{}},
-		read: func(d *decoding, path string, _ ast.Node, _ *lab.Host) {
-			d.add(d.at(path), "hosts of the kind docker are not supported by this version", "use local: true, or address")
-		}},
-)
-
 var recipe = object(newRecipe,
 	has("flavor", "nginx", oneOf("nginx"), func(r *lab.Recipe) *string { return &r.Flavor }),
 	has("version", "default: the one that the source has", text, func(r *lab.Recipe) *string { return &r.Version }),
@@ -248,6 +227,16 @@ var cpus = value[string]{schema{"type": []string{"string", "integer"}}, func(d *
 	}
 	if _, err := lab.ParseCPUs(s); err != nil && s != "auto" {
 		d.wrong(n, `CPU numbers such as "0-3,8", or auto`, "")
+		return "", false
+	}
+	return s, true
+}}
+
+// cpuList is CPU numbers as the kernel writes them.
+var cpuList = value[string]{cpus.schema, func(d *decoding, _ string, n ast.Node) (string, bool) {
+	s, _, _ := scalar(n)
+	if list, err := lab.ParseCPUs(s); err != nil || len(list) == 0 {
+		d.wrong(n, `CPU numbers such as "0-3,8"`, "")
 		return "", false
 	}
 	return s, true

@@ -65,7 +65,7 @@ func TestEveryLibraryFileAndTheScaffoldFitTheSchema(t *testing.T) {
 func TestSchemaRefusesWhatDecodeRefusesOfOneKey(t *testing.T) {
 	s := compiled(t)
 	for _, name := range []string{"unknown key", "missing key", "unknown tool", "wrong type", "zero", "no unit of time", "wrong unit of time",
-		"no unit of size", "percent without sign", "percent of text", "yes is no boolean", "list for text", "docker", "short checksum",
+		"no unit of size", "percent without sign", "percent of text", "yes is no boolean", "list for text", "docker without a mapping", "unknown bound", "CPUs of a container", "count of none", "short checksum",
 		"flavor", "no such port", "sysctl name", "directive name", "url without slash", "claim's figure"} {
 		found := false
 		for _, c := range bad {

@@ -144,6 +144,20 @@ var number = value[float64]{schema{"type": "number", "exclusiveMinimum": 0}, fun
 	return f, true
 }}
 
+// numberWithin is a number with bounds.
+func numberWithin(low, high float64) value[float64] {
+	return value[float64]{schema{"type": "number", "minimum": low, "maximum": high},
+		func(d *decoding, path string, n ast.Node) (float64, bool) {
+			s, kind, ok := scalar(n)
+			f, err := strconv.ParseFloat(s, 64)
+			if !ok || kind == ast.StringType || err != nil || !(f >= low && f <= high) {
+				d.wrong(n, fmt.Sprintf("a number from %g to %g", low, high), "")
+				return 0, false
+			}
+			return f, true
+		}}
+}
+
 const durationPattern = `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`
 
 var durationRE = regexp.MustCompile(durationPattern)
@@ -186,6 +200,18 @@ var size = value[int64]{schema{"type": "string", "pattern": sizePattern}, func(d
 	}
 	return int64(bytes), true
 }}
+
+// sizeFrom is a size of at least low bytes; least is how that is written.
+func sizeFrom(low int64, least string) value[int64] {
+	return value[int64]{size.schema, func(d *decoding, path string, n ast.Node) (int64, bool) {
+		bytes, ok := size.read(d, path, n)
+		if ok && bytes < low {
+			d.wrong(n, "a size of at least "+least, "")
+			return 0, false
+		}
+		return bytes, ok
+	}}
+}
 
 // ratio is a percentage, or a number from 0 to 1.
 var ratio = value[float64]{

@@ -19,6 +19,7 @@ type Facts struct {
 	Architecture   string            `json:"architecture"` // as Go names it: amd64, arm64
 	Virtualisation string            `json:"virtualisation,omitempty"`
 	Container      string            `json:"container,omitempty"`           // "docker", "podman", "lxc" …: the kernel is shared with others; "" when none is seen
+	Network        string            `json:"network_namespace,omitempty"`   // what names its network namespace on its kernel; "" = not known
 	Cgroup         int               `json:"cgroup"`                        // 1 or 2
 	CgroupCPUs     float64           `json:"cgroup_cpus,omitempty"`         // CPU quota in CPUs; 0 = none
 	CgroupBytes    int64             `json:"cgroup_memory_bytes,omitempty"` // memory bound; 0 = none

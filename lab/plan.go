@@ -18,6 +18,7 @@ type Plan struct {
 	Changes     map[HostName][]StateChange `json:"changes,omitempty"`  // what each state changes on each host, from the values there now
 	Refused     []Refusal                  `json:"refused,omitempty"`
 	Warnings    []Warning                  `json:"warnings,omitempty"`
+	Kernels     [][]HostName               `json:"shared_kernels,omitempty"` // groups of hosts on one kernel
 	Capacity    *CapacityPlan              `json:"capacity,omitempty"`
 	Estimate    Duration                   `json:"estimate_s"`     // Repeat.Min rounds, capacity and builds not yet made
 	EstimateMax Duration                   `json:"estimate_max_s"` // Repeat.Max rounds
@@ -71,6 +72,7 @@ func (p Plan) Fatal() []Refusal {
 // CapacityPlan is the capacity part of a plan: per kind and ramp a fresh server and ascending levels.
 type CapacityPlan struct {
 	Target       HostName             `json:"target"`
+	Address      string               `json:"address"` // where the load hosts reach the target, without port
 	LoadHosts    []HostName           `json:"load_hosts"`
 	State        string               `json:"state"`
 	Servings     map[HoldKind]Serving `json:"servings"`

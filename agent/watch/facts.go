@@ -31,6 +31,9 @@ func (w *Watcher) Facts(ctx context.Context, q lab.FactsQuery) (lab.Facts, error
 	if f.PortsInUse, err = portsInUse(); err != nil {
 		return f, err
 	}
+	f.Container = w.container("/")
+	f.Network = w.link("self/ns/net")
+	w.cgroupFacts(&f)
 	f.NICs = w.nics()
 	f.Sysctls = w.sysctls(ctx)
 	f.SysctlWritable = w.writable(q.Sysctls, f.Root)
@@ -92,13 +95,8 @@ var makers = []struct{ text, name string }{
 	{"Virtual Machine", "microsoft"}, {"Parallels", "parallels"}, {"Alibaba Cloud", "alibaba"},
 }
 
-// virtualisation is "docker", "podman", a hypervisor's name, "vm" for one that does not say its name, or "".
+// virtualisation is a hypervisor's name, "vm" for one that does not say its name, or "".
 func (w *Watcher) virtualisation(cpuFlags []string) string {
-	for _, mark := range [][2]string{{"/.dockerenv", "docker"}, {"/run/.containerenv", "podman"}} {
-		if _, err := os.Stat(mark[0]); err == nil {
-			return mark[1]
-		}
-	}
 	text := w.line(w.sys("class/dmi/id/sys_vendor")) + " " + w.line(w.sys("class/dmi/id/product_name"))
 	for _, m := range makers {
 		if strings.Contains(text, m.text) {

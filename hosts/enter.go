@@ -1,9 +1,14 @@
 package hosts
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"strings"
+	"time"
 
+	"ngxlab/agent/wire"
 	"ngxlab/lab"
 )
 
@@ -15,8 +20,195 @@ type Options struct {
 	Sudo  bool         // start the agent through sudo -n, unless the user is root
 }
 
+// Bounds of Enter.
+const (
+	greetLimit = 20 * time.Second // for a host to open a session and to answer on it
+	sendLimit  = 5 * time.Minute  // for an agent to be sent: 4 MB at 15 kB/s
+)
+
 // Enter finds a directory and the architecture on the host, sends the agent when it is not there already, starts it, and
-// greets it. Closing the Host closes d; on an error Enter has closed it.
+// greets it: one session when the agent is there. An agent that is there but damaged is sent again, once. Closing the
+// Host closes d; on an error Enter has closed it. Errors name the host.
 func Enter(ctx context.Context, d Door, o Options) (*Host, error) {
-	return nil, errors.Join(errors.ErrUnsupported, d.Close())
+	if o.Name == "" {
+		o.Name = "local"
+	}
+	h, err := enter(ctx, d, o, greetLimit)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Name, errors.Join(err, d.Close()))
+	}
+	return h, nil
+}
+
+func enter(ctx context.Context, d Door, o Options, limit time.Duration) (*Host, error) {
+	if !quotable(o.Dir) {
+		return nil, fmt.Errorf("state directory %q: no shell can be given it unchanged; leave out quotes, $, ! and the like", o.Dir)
+	}
+	agents, err := agentsFor(o)
+	if err != nil {
+		return nil, err
+	}
+	e := &entrance{door: d, agents: agents, limit: limit, shell: shell{names: agents.names(), dir: o.Dir, sudo: o.Sudo}}
+	c, err := e.agent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h, err := attach(c, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	h.door = d
+	if a, ok := d.(addressed); ok {
+		h.address = a.Address()
+	}
+	return h, nil
+}
+
+// entrance is a host being entered.
+type entrance struct {
+	door   Door
+	agents agentSet
+	shell  shell
+	limit  time.Duration // of one session, until it has answered
+
+	at   []string // where the agent is looked for
+	sent string   // where it was put; "" = not yet
+	tty  bool
+}
+
+// agent starts the agent and returns when it has greeted. Whatever keeps it from that is seen to once: an agent that is
+// missing or damaged is sent, sudo is given a terminal.
+func (e *entrance) agent(ctx context.Context) (*conn, error) {
+	e.at = places
+	for {
+		c, why := e.start(ctx)
+		if why == nil {
+			return c, nil
+		}
+		if why.final {
+			return nil, why
+		}
+		there, err := e.look(ctx, why)
+		if err != nil {
+			return nil, err
+		}
+		switch sound := e.agents.is(there); {
+		case !sound && e.sent == "":
+			if err := e.send(ctx, there); err != nil {
+				return nil, err
+			}
+		case sound && e.shell.sudo && there.user != "root" && !e.tty:
+			e.tty = true
+		case sound && e.shell.sudo && there.user != "root":
+			return nil, sudoRefuses(there.user, why)
+		case !sound:
+			return nil, fmt.Errorf("the agent was put at %s but does not work there (it says %q): %w", e.sent, there.has, why)
+		default:
+			return nil, why
+		}
+	}
+}
+
+// unstarted says why no agent greeted.
+type unstarted struct {
+	err   error
+	noise []byte // that came instead
+	final bool   // nothing can be tried
+}
+
+func (u *unstarted) Error() string { return u.err.Error() }
+func (u *unstarted) Unwrap() error { return u.err }
+
+// start runs the script and waits for the greeting of the right agent.
+func (e *entrance) start(ctx context.Context) (*conn, *unstarted) {
+	ctx, cancel := e.bounded(ctx)
+	defer cancel()
+	pipe, err := e.door.Open(ctx, e.shell.start(e.at, e.tty), e.tty)
+	if err != nil {
+		return nil, &unstarted{err: fmt.Errorf("start the agent: %w", causeOf(ctx, err)), final: true}
+	}
+	c := newConn(pipe)
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() }) // ends the read
+	g, noise, err := wire.ReadGreeting(c)
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		err = e.agents.accept(g)
+	}
+	if err == nil {
+		return c, nil
+	}
+	late, limit := ctx.Err() != nil, endOfProcess
+	if late {
+		limit = endOfLink
+	}
+	return nil, &unstarted{
+		err: fmt.Errorf("wait for the agent: %w%s%s", err, said(noise), c.ending(limit)), noise: noise, final: late,
+	}
+}
+
+// look tells what is on the host: from the answer of a script that has looked already, else by a second one.
+func (e *entrance) look(ctx context.Context, why *unstarted) (seen, error) {
+	if there, whole := parseSeen(why.noise); whole {
+		return there, nil
+	}
+	ctx, cancel := e.bounded(ctx)
+	defer cancel()
+	pipe, err := e.door.Open(ctx, e.shell.look(), false)
+	if err != nil {
+		return seen{}, errors.Join(why, fmt.Errorf("look for a directory: %w", causeOf(ctx, err)))
+	}
+	c := newConn(pipe)
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	_, noise, err := wire.ReadGreeting(c) // there is none: the noise is what is asked for
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	ending := c.ending(endOfProcess)
+	there, whole := parseSeen(noise)
+	if !whole {
+		return seen{}, errors.Join(why, fmt.Errorf("look for a directory: %w%s%s", err, said(noise), ending))
+	}
+	return there, nil
+}
+
+// send puts the host's agent into the usable directory, from where it is to be started.
+func (e *entrance) send(ctx context.Context, there seen) error {
+	binary, name, err := e.agents.of(there.machine)
+	if err != nil {
+		return err
+	}
+	if there.place < 0 {
+		return fmt.Errorf("no directory for the agent:\n  %s", strings.Join(there.reasons, "\n  "))
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, sendLimit, fmt.Errorf("not done after %v", sendLimit))
+	defer cancel()
+	path := there.dir + "/" + name
+	if err := e.door.Put(ctx, path, 0o755, bytes.NewReader(binary)); err != nil {
+		return fmt.Errorf("put the agent at %s (%d bytes): %w", path, len(binary), causeOf(ctx, err))
+	}
+	e.sent, e.at = path, places[there.place:there.place+1]
+	return nil
+}
+
+func (e *entrance) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, e.limit, fmt.Errorf("no answer within %v", e.limit))
+}
+
+// causeOf adds to an error why ctx ended, if it did.
+func causeOf(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+}
+
+// sudoRefuses is the error of a host where sudo started nothing, with and without a terminal.
+func sudoRefuses(user string, why *unstarted) error {
+	what := "sudo -n does not start the agent for user " + user
+	if strings.Contains(why.Error(), "password is required") { // sudo's words, in LC_ALL=C
+		what = fmt.Sprintf("sudo asks user %s for a password: give that user a NOPASSWD rule for sudo, or log in as root", user)
+	}
+	return fmt.Errorf("%s (tried with and without a terminal): %w", what, why)
 }

@@ -21,25 +21,46 @@ import (
 	"ngxlab/lab"
 )
 
-var hash = strings.Repeat("ab", 32)
-
-// pipeLink is a link to something in this process.
-type pipeLink struct{ net.Conn }
-
-func (pipeLink) Put(context.Context, string, fs.FileMode, io.Reader) error {
-	return errors.ErrUnsupported
+// agentHash is the hash of the agent that tests send.
+func agentHash(t testing.TB) string {
+	t.Helper()
+	content, err := os.ReadFile(testlab.Agent(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hashOf(content)
 }
 
-// served attaches an agent that serves in this process, after some noise.
+// talkDoor is a door behind which talk has one end of every pipe; it must close it.
+type talkDoor struct{ talk func(net.Conn) }
+
+func (d talkDoor) Open(context.Context, string, bool) (Pipe, error) {
+	near, far := net.Pipe()
+	go d.talk(far)
+	return talkPipe{near}, nil
+}
+
+func (talkDoor) Put(context.Context, string, fs.FileMode, io.Reader) error {
+	return errors.ErrUnsupported
+}
+func (talkDoor) Close() error { return nil }
+
+type talkPipe struct{ net.Conn }
+
+func (talkPipe) Explain() string { return "" }
+
+// options are those of the tests' host.
+func options(t testing.TB) Options { return Options{Name: "web", Agent: testlab.Agent(t)} }
+
+// served enters a host whose agent serves in this process, after some noise.
 func served(t *testing.T, dir, noise string) *Host {
 	t.Helper()
-	near, far := net.Pipe()
 	ended := make(chan error, 1)
-	go func() {
+	o := agent.Options{Dir: dir, Hash: agentHash(t), Exe: testlab.Agent(t)}
+	h, err := Enter(t.Context(), talkDoor{func(far net.Conn) {
 		_, err := io.WriteString(far, noise)
-		ended <- errors.Join(err, agent.Serve(t.Context(), far, agent.Options{Dir: dir, Hash: hash, Exe: testlab.Agent(t)}))
-	}()
-	h, err := attach(t.Context(), pipeLink{near}, "web", []string{hash})
+		ended <- errors.Join(err, agent.Serve(t.Context(), far, o))
+	}}, options(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,17 +80,15 @@ func claimed(t *testing.T, h *Host) *Host {
 	return h
 }
 
-// talking attaches to a link on which text is all that comes before it ends.
-func talking(t *testing.T, text string, hashes ...string) (*Host, error) {
+// talking enters a host on which text is all that comes before the link ends.
+func talking(t *testing.T, text string) (*Host, error) {
 	t.Helper()
-	near, far := net.Pipe()
-	go func() {
-		_, _ = io.WriteString(far, text) // fails when the near end has heard enough
-		_ = far.Close()
-	}()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	return attach(ctx, pipeLink{near}, "web", hashes)
+	return Enter(ctx, talkDoor{func(far net.Conn) {
+		_, _ = io.WriteString(far, text) // fails when the near end has heard enough
+		_ = far.Close()
+	}}, options(t))
 }
 
 func TestNoiseBeforeTheGreetingIsSkipped(t *testing.T) {
@@ -80,6 +99,7 @@ func TestNoiseBeforeTheGreetingIsSkipped(t *testing.T) {
 }
 
 func TestStreamWithoutAnAgentIsAnErrorWithWhatWasSaid(t *testing.T) {
+	hash := agentHash(t)
 	for text, want := range map[string]string{
 		"bash: ngxlab-agent: not found\n":            "bash: ngxlab-agent: not found",
 		strings.Repeat("spam and more spam\n", 5000): "spam and more spam",
@@ -88,25 +108,27 @@ func TestStreamWithoutAnAgentIsAnErrorWithWhatWasSaid(t *testing.T) {
 		"ngxlab-agent/1 " + strings.Repeat("cd", 32) + "\n":       strings.Repeat("cd", 32),
 		"/etc/profile: ok\nngxlab-agent/1 " + hash[:60] + "\nx\n": "/etc/profile: ok",
 	} {
-		_, err := talking(t, text, hash)
+		_, err := talking(t, text)
 		if err == nil || !strings.HasPrefix(err.Error(), "web: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("after %.40q: %.300v", text, err)
 		}
 	}
 }
 
-func TestSilentHostIsGivenUpWithTheContext(t *testing.T) {
-	near, far := net.Pipe()
-	defer far.Close() //nolint:errcheck // a pipe of this process
+func TestSilentHostIsGivenUpWithTheContextAndByItself(t *testing.T) {
+	silent := talkDoor{func(far net.Conn) { _, _ = far.Read(make([]byte, 1)) }}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := attach(ctx, pipeLink{near}, "web", nil); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := Enter(ctx, silent, options(t)); !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "web: ") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := enter(t.Context(), silent, options(t), 50*time.Millisecond); err == nil || !strings.Contains(err.Error(), "no answer within 50ms") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestStreamThatBreaksAfterTheGreetingIsAnErrorWithTheNoise(t *testing.T) {
-	h, err := talking(t, "ngxlab-agent/1 "+hash+"\nkernel: device eth0 entered promiscuous mode\n", hash)
+	h, err := talking(t, "ngxlab-agent/1 "+agentHash(t)+"\nkernel: device eth0 entered promiscuous mode\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,10 +143,12 @@ func TestStreamThatBreaksAfterTheGreetingIsAnErrorWithTheNoise(t *testing.T) {
 }
 
 func TestPendingCallsFailWithTheLinkAndNameTheHost(t *testing.T) {
-	near, far := net.Pipe()
-	ended := make(chan error, 1)
-	go func() { ended <- agent.Serve(t.Context(), far, agent.Options{Dir: t.TempDir(), Hash: hash}) }()
-	h, err := attach(t.Context(), pipeLink{near}, "web", nil)
+	ended, link := make(chan error, 1), make(chan net.Conn, 1)
+	o := agent.Options{Dir: t.TempDir(), Hash: agentHash(t)}
+	h, err := Enter(t.Context(), talkDoor{func(far net.Conn) {
+		link <- far
+		ended <- agent.Serve(t.Context(), far, o)
+	}}, options(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +158,7 @@ func TestPendingCallsFailWithTheLinkAndNameTheHost(t *testing.T) {
 		calls <- h.Watch(t.Context(), lab.Watch{Interval: lab.Seconds(0.01)}, func(lab.Sample) { seen <- true })
 	}()
 	<-seen
-	if err := far.Close(); err != nil {
+	if err := (<-link).Close(); err != nil {
 		t.Error(err)
 	}
 	if err := <-calls; err == nil || !strings.HasPrefix(err.Error(), "web: watch: the link to the agent is gone") {
@@ -173,7 +197,7 @@ func TestFactsWatchClockAndYardstickAreOfThisHost(t *testing.T) {
 	h := served(t, dir, "")
 	ctx := t.Context()
 	f, err := h.Facts(ctx, lab.FactsQuery{Commands: []string{"sh"}})
-	if err != nil || f.Host != "web" || f.Agent != hash || f.StateDir != dir || f.Architecture != runtime.GOARCH || f.Commands["sh"] == "" {
+	if err != nil || f.Host != "web" || f.Agent != agentHash(t) || f.StateDir != dir || f.Architecture != runtime.GOARCH || f.Commands["sh"] == "" {
 		t.Errorf("facts %+v, %v", f, err)
 	}
 	var at []lab.Instant
@@ -344,13 +368,13 @@ func TestSessionLeavesNoGoroutine(t *testing.T) {
 	testlab.Eventually(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
 }
 
-func TestPutIsOfTheLink(t *testing.T) {
+func TestPutIsOfTheDoor(t *testing.T) {
 	h := served(t, t.TempDir(), "")
 	if err := h.Put(t.Context(), "/x", 0o644, strings.NewReader("")); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("error %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "file")
-	if err := (&localLink{}).Put(t.Context(), path, 0o640, strings.NewReader("content")); err != nil {
+	if err := (localDoor{}).Put(t.Context(), path, 0o640, strings.NewReader("content")); err != nil {
 		t.Fatal(err)
 	}
 	if content, err := os.ReadFile(path); err != nil || string(content) != "content" {

@@ -1,10 +1,7 @@
 package hosts
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -12,113 +9,30 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
-
-	"ngxlab/hosts/agents"
 )
 
-// Local attaches this machine: it starts an agent and speaks to it over pipes, as over any other link.
+// Local attaches this machine, as any other host.
 func Local(ctx context.Context, o Options) (*Host, error) {
-	if o.Name == "" {
-		o.Name = "local"
-	}
-	path, hash, err := localAgent(ctx, o)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.Name, err)
-	}
-	link, err := startLocal(path, o.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.Name, err)
-	}
-	return attach(ctx, link, o.Name, []string{hash})
+	return Enter(ctx, localDoor{env: os.Environ()}, o)
 }
 
-// localAgent returns the path and the hash of the agent to start.
-func localAgent(ctx context.Context, o Options) (path, hash string, err error) {
-	if o.Agent == "" {
-		content, err := agents.For(runtime.GOARCH)
-		if err != nil {
-			return "", "", err
-		}
-		path, err = cache(ctx, cacheDirs(), content)
-		return path, hashOf(content), err
-	}
-	content, err := os.ReadFile(o.Agent)
-	if err != nil {
-		return "", "", fmt.Errorf("read the agent: %w", err)
-	}
-	return o.Agent, hashOf(content), nil
+// localDoor is the way into this machine.
+type localDoor struct{ env []string }
+
+// Put writes a file on this machine.
+func (localDoor) Put(ctx context.Context, path string, mode fs.FileMode, r io.Reader) error {
+	return put(ctx, path, mode, r)
 }
 
-func hashOf(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
-}
-
-// cacheDirs are the places for an agent, the best first. Those that others may write to get a directory per user.
-func cacheDirs() []string {
-	var dirs []string
-	if home, err := os.UserHomeDir(); err == nil {
-		dirs = append(dirs, filepath.Join(home, ".cache", "ngxlab"))
-	}
-	own := fmt.Sprintf("ngxlab-%d", os.Geteuid())
-	return append(dirs, filepath.Join("/var/tmp", own), filepath.Join("/dev/shm", own))
-}
-
-// cache writes the agent to the first directory that is this user's alone to write and allows programs. The name
-// carries the hash; a file of that name is used only if it is what it says.
-func cache(ctx context.Context, dirs []string, content []byte) (string, error) {
-	name := "ngxlab-agent-" + hashOf(content)[:16]
-	var errs []error
-	for _, dir := range dirs {
-		if err := usable(dir); err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		path := filepath.Join(dir, name)
-		if there, err := os.ReadFile(path); err == nil && bytes.Equal(there, content) {
-			return path, nil
-		}
-		err := put(ctx, path, 0o755, bytes.NewReader(content))
-		if err == nil {
-			return path, nil
-		}
-		errs = append(errs, err)
-	}
-	return "", fmt.Errorf("no directory for the agent: %w", errors.Join(errs...))
-}
-
-// usable makes dir when missing and tells why no program of this user should be kept there.
-func usable(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
-	}
-	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || !info.IsDir() || int(owner.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%s is not a directory that only this user may write to", dir)
-	}
-	var mount unix.Statfs_t
-	if err := unix.Statfs(dir, &mount); err != nil {
-		return fmt.Errorf("%s: %w", dir, err)
-	}
-	if mount.Flags&unix.ST_NOEXEC != 0 {
-		return fmt.Errorf("%s is mounted noexec", dir)
-	}
-	return nil
-}
+func (localDoor) Close() error { return nil }
 
 // put writes a file under a temporary name and renames it.
 func put(ctx context.Context, path string, mode fs.FileMode, r io.Reader) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), ".ngxlab-put-")
+	file, err := os.CreateTemp(filepath.Dir(path), TemporaryPrefix)
 	if err != nil {
 		return err
 	}
@@ -133,81 +47,81 @@ func put(ctx context.Context, path string, mode fs.FileMode, r io.Reader) (err e
 	return nil
 }
 
-// closeGrace is how long an agent may take to end what it runs: it kills for up to four seconds, its guard for as long.
-const closeGrace = 10 * time.Second
-
-// localLink is an agent on this machine, over pipes.
-type localLink struct {
-	cmd    *exec.Cmd
-	in     *os.File // to the agent
-	out    *os.File // from the agent
-	stderr tail
-	exited chan struct{}
-}
-
-func startLocal(path, dir string) (*localLink, error) {
-	args := []string{"ngxlab-agent", "serve"}
-	if dir != "" {
-		args = append(args, "--dir", dir)
-	}
-	agentIn, in, err := os.Pipe()
+// Open starts a script on this machine. It has no terminals to give: nothing here needs one.
+func (d localDoor) Open(_ context.Context, script string, _ bool) (Pipe, error) {
+	stdin, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	out, agentOut, err := os.Pipe()
+	out, stdout, err := os.Pipe()
 	if err != nil {
-		return nil, errors.Join(err, agentIn.Close(), in.Close())
+		return nil, errors.Join(err, stdin.Close(), in.Close())
 	}
-	l := &localLink{in: in, out: out, exited: make(chan struct{})}
-	l.cmd = &exec.Cmd{
-		Path: path, Args: args, Env: os.Environ(), Stdin: agentIn, Stdout: agentOut, Stderr: &l.stderr,
+	p := &localPipe{in: in, out: out, exited: make(chan struct{})}
+	p.cmd = &exec.Cmd{
+		Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: d.env, Stdin: stdin, Stdout: stdout, Stderr: &p.stderr,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // Ctrl-C is for the program, which then restores through the agent
 		WaitDelay:   time.Second,
 	}
-	err = l.cmd.Start()
-	err = errors.Join(err, agentIn.Close(), agentOut.Close())
+	err = p.cmd.Start()
+	err = errors.Join(err, stdin.Close(), stdout.Close())
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the agent: %w", err), in.Close(), out.Close())
+		return nil, errors.Join(err, in.Close(), out.Close())
 	}
 	go func() {
-		defer close(l.exited)
-		_ = l.cmd.Wait() // its ProcessState is asked instead
+		defer close(p.exited)
+		_ = p.cmd.Wait() // its ProcessState is asked instead
 	}()
-	return l, nil
+	return p, nil
 }
 
-func (l *localLink) Read(p []byte) (int, error)  { return l.out.Read(p) }
-func (l *localLink) Write(p []byte) (int, error) { return l.in.Write(p) }
+// closeGrace is how long an agent may take to end what it runs: it kills for up to four seconds, its guard for as long.
+const closeGrace = 10 * time.Second
 
-// Put writes a file on this machine.
-func (l *localLink) Put(ctx context.Context, path string, mode fs.FileMode, r io.Reader) error {
-	return put(ctx, path, mode, r)
+// localPipe is a process on this machine.
+type localPipe struct {
+	cmd    *exec.Cmd
+	in     *os.File // to the process
+	out    *os.File // from the process
+	stderr tail
+	exited chan struct{}
+
+	once   sync.Once
+	closed error
 }
+
+func (p *localPipe) Read(b []byte) (int, error)  { return p.out.Read(b) }
+func (p *localPipe) Write(b []byte) (int, error) { return p.in.Write(b) }
 
 // Close closes the agent's standard input, at which it ends what it runs and itself, and waits for that.
-func (l *localLink) Close() error {
-	err := l.in.Close()
+func (p *localPipe) Close() error {
+	p.once.Do(func() { p.closed = p.close() })
+	return p.closed
+}
+
+func (p *localPipe) close() error {
+	err := p.in.Close()
 	select {
-	case <-l.exited:
+	case <-p.exited:
 	case <-time.After(closeGrace):
-		err = errors.Join(err, fmt.Errorf("the agent had not ended after %v: killed", closeGrace), l.cmd.Process.Kill())
-		<-l.exited
+		err = errors.Join(err, fmt.Errorf("the agent had not ended after %v: killed", closeGrace), p.cmd.Process.Kill())
+		<-p.exited
 	}
-	if !l.cmd.ProcessState.Success() {
-		err = errors.Join(err, errors.New(l.Explain()))
+	if !p.cmd.ProcessState.Success() {
+		err = errors.Join(err, errors.New(p.Explain()))
 	}
-	return errors.Join(err, l.out.Close())
+	return errors.Join(err, p.out.Close())
 }
 
 // Explain tells how the agent ended and what it printed on standard error, once it has ended.
-func (l *localLink) Explain() string {
+func (p *localPipe) Explain() string {
 	select {
-	case <-l.exited:
+	case <-p.exited:
 	case <-time.After(100 * time.Millisecond): // its pipe may close a moment before it ends
 		return ""
 	}
-	text := "the agent ended: " + l.cmd.ProcessState.String()
-	if words := l.stderr.String(); words != "" {
+	text := "the agent ended: " + p.cmd.ProcessState.String()
+	if words := p.stderr.String(); words != "" {
 		text += ": " + words
 	}
 	return text

@@ -58,7 +58,7 @@ func busy(t *testing.T, h *Host) (guard, worker int, started []int) {
 		t.Fatal(err)
 	}
 	escaped := testlab.PIDIn(t, dir+"/gone")
-	guard = h.conn.Link.(*localLink).cmd.Process.Pid
+	guard = h.conn.pipe.(*localPipe).cmd.Process.Pid
 	var all []int
 	testlab.Eventually(t, "eight processes below the guard", func() bool {
 		all, err = process.Descendants(guard)
@@ -155,7 +155,7 @@ func TestClosedPipeEndsEverything(t *testing.T) {
 	dir := t.TempDir()
 	h := local(t, dir)
 	guard, worker, started := busy(t, h)
-	if err := h.conn.Link.(*localLink).in.Close(); err != nil {
+	if err := h.conn.pipe.(*localPipe).in.Close(); err != nil {
 		t.Fatal(err)
 	}
 	gone(t, dir, append(started, guard, worker)...)
@@ -238,32 +238,6 @@ func TestAgentThatCannotServeSaysWhy(t *testing.T) {
 	}
 	if _, err := Local(t.Context(), Options{Agent: "/no/such/agent"}); err == nil || !strings.HasPrefix(err.Error(), "local: ") {
 		t.Errorf("error %v", err)
-	}
-}
-
-func TestAgentIsCachedByHashInTheFirstUsableDirectory(t *testing.T) {
-	base := t.TempDir()
-	open, file, good := filepath.Join(base, "open"), filepath.Join(base, "file"), filepath.Join(base, "new", "good")
-	if err := errors.Join(os.Mkdir(open, 0o700), os.Chmod(open, 0o777), os.WriteFile(file, nil, 0o600)); err != nil { //nolint:gosec // the mode is the point
-		t.Fatal(err)
-	}
-	dirs := []string{"/proc/ngxlab", open, file, good}
-	path, err := cache(t.Context(), dirs, []byte("agent"))
-	if err != nil || filepath.Dir(path) != good {
-		t.Fatalf("path %s, %v", path, err)
-	}
-	if err := os.WriteFile(path, []byte("other"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	again, err := cache(t.Context(), dirs, []byte("agent"))
-	if content, e := os.ReadFile(path); again != path || err != nil || e != nil || string(content) != "agent" {
-		t.Errorf("path %s, content %q, %v, %v", again, content, err, e)
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o755 {
-		t.Errorf("mode %v, %v", info, err)
-	}
-	if _, err := cache(t.Context(), dirs[:3], []byte("agent")); err == nil {
-		t.Error("cached where it must not be")
 	}
 }
 

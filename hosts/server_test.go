@@ -122,7 +122,7 @@ func nginxSurvives(t *testing.T, also func(lab.Server) []int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	guard := h.conn.Link.(*localLink).cmd.Process.Pid
+	guard := h.conn.pipe.(*localPipe).cmd.Process.Pid
 	worker := parent(t, running.Master)
 	if err := syscall.Kill(guard, syscall.SIGSTOP); err != nil { // so that it cannot act before it is killed
 		t.Fatal(err)

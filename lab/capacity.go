@@ -15,6 +15,7 @@ type Hold struct {
 // Held is what became of a Hold.
 type Held struct {
 	Open     int     `json:"open"`
+	Answered int     `json:"answered"` // requests answered in this call, also on connections that the server then closed
 	Failed   int     `json:"failed"`
 	Error    string  `json:"error,omitempty"` // the first failure
 	TookS    float64 `json:"took_s"`

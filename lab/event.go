@@ -14,6 +14,7 @@ const (
 	EventState    EventKind = "state"  // moving to a state
 	EventChange   EventKind = "change" // a knob written and read back
 	EventServer   EventKind = "server" // a server started and probed
+	EventClock    EventKind = "clock"  // the clocks of several hosts read, with what they may be wrong by
 	EventWarmup   EventKind = "warmup"
 	EventRun      EventKind = "run"      // a run begun
 	EventRunDone  EventKind = "run_done" // with figures and findings

@@ -45,6 +45,18 @@ func (p Plan) State(name string) (State, bool) {
 	return State{}, false
 }
 
+// LoadAddress is where load generators reach a host: what the file tells of a host that is here or has a load_address,
+// else what its link found, else its address in the file; "" when none is known.
+func (p Plan) LoadAddress(name HostName) string {
+	found := p.Facts[name].Address
+	for _, h := range p.Experiment.Hosts {
+		if h.Name == name && (h.LoadAt != "" || h.Local || found == "") {
+			return h.LoadAddress()
+		}
+	}
+	return found
+}
+
 // Baseline returns the first state.
 func (p Plan) Baseline() State { return p.States[0] }
 

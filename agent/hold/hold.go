@@ -154,6 +154,7 @@ func (h *Holder) fill(ctx context.Context, connections int) (lab.Held, error) {
 	var held lab.Held
 	for _, r := range replies {
 		held.Open += r.Open
+		held.Answered += r.Answered
 		held.Failed += r.Failed
 		held.RSSBytes += r.RSSBytes
 		if held.Error == "" {

@@ -63,7 +63,7 @@ func TestIdleConnectionsAreSplitExactlyAndAnswered(t *testing.T) {
 	s := serve(t, "127.0.0.1:0", hello)
 	h := newHolder(t)
 	held := hold(t, h, lab.Hold{Kind: lab.HoldIdle, Address: s.address, URL: "/", Connections: 2001, Processes: 2})
-	if held.Open != 2001 || held.Failed != 0 || held.Error != "" || held.RSSBytes <= 0 || held.TookS <= 0 {
+	if held.Open != 2001 || held.Answered != 2001 || held.Failed != 0 || held.Error != "" || held.RSSBytes <= 0 || held.TookS <= 0 {
 		t.Errorf("held %+v", held)
 	}
 	s.await(http.StateIdle, 2001)
@@ -75,6 +75,20 @@ func TestIdleConnectionsAreSplitExactlyAndAnswered(t *testing.T) {
 	s.mu.Unlock()
 	if len(by) != 2 || by[1] != 1001 || by[2] != 1000 {
 		t.Errorf("connections by holder: %v", by)
+	}
+}
+
+func TestAnswerOnAConnectionThatTheServerThenClosesCounts(t *testing.T) {
+	s := serve(t, "127.0.0.1:0", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close")
+		hello(w, r)
+	})
+	h := newHolder(t)
+	for range 2 {
+		held := hold(t, h, lab.Hold{Kind: lab.HoldIdle, Address: s.address, URL: "/", Connections: 1, Processes: 1})
+		if held.Answered != 1 {
+			t.Errorf("held %+v", held)
+		}
 	}
 }
 

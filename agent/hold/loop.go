@@ -49,10 +49,11 @@ type loop struct {
 	busy    map[int]time.Time
 	answers map[int]*answer
 	held    int
-	failed  int
-	problem error // the first
-	looked  time.Time
-	ended   atomic.Bool // no more demands will come: the parent is gone
+
+	answered, failed int   // since the last fill
+	problem          error // the first
+	looked           time.Time
+	ended            atomic.Bool // no more demands will come: the parent is gone
 }
 
 func (l *loop) open() error {
@@ -113,11 +114,11 @@ func (l *loop) fill(n int) reply {
 		l.expire(time.Now())
 	}
 	l.turn(0)
-	r := reply{Open: l.held, Failed: l.failed}
+	r := reply{Open: l.held, Answered: l.answered, Failed: l.failed}
 	if l.problem != nil {
 		r.Error = l.problem.Error()
 	}
-	l.failed, l.problem = 0, nil
+	l.answered, l.failed, l.problem = 0, 0, nil
 	return r
 }
 
@@ -290,6 +291,7 @@ func (l *loop) read(fd int, part []byte) error {
 		return err
 	}
 	delete(l.answers, fd)
+	l.answered++
 	if l.kind == lab.HoldActive {
 		return l.ask(fd)
 	}

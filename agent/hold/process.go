@@ -23,6 +23,7 @@ type demand struct {
 // reply is what it answers on its standard output when it is done with a demand.
 type reply struct {
 	Open     int    `json:"open"`
+	Answered int    `json:"answered"` // since the reply before
 	Failed   int    `json:"failed"`
 	Error    string `json:"error,omitempty"`
 	RSSBytes int64  `json:"rss_bytes"`

@@ -33,35 +33,19 @@ func Enter(ctx context.Context, d Door, o Options) (*Host, error) {
 	if o.Name == "" {
 		o.Name = "local"
 	}
-	h, err := enter(ctx, d, o, greetLimit)
+	h, err := enter(ctx, d, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Name, errors.Join(err, d.Close()))
 	}
 	return h, nil
 }
 
-func enter(ctx context.Context, d Door, o Options, limit time.Duration) (*Host, error) {
-	if !quotable(o.Dir) {
-		return nil, fmt.Errorf("state directory %q: no shell can be given it unchanged; leave out quotes, $, ! and the like", o.Dir)
-	}
-	agents, err := agentsFor(o)
+func enter(ctx context.Context, d Door, o Options) (*Host, error) {
+	e, err := newEntrance(d, o)
 	if err != nil {
 		return nil, err
 	}
-	e := &entrance{door: d, agents: agents, limit: limit, shell: shell{names: agents.names(), dir: o.Dir, sudo: o.Sudo}}
-	c, err := e.agent(ctx)
-	if err != nil {
-		return nil, err
-	}
-	h, err := attach(c, o.Name)
-	if err != nil {
-		return nil, err
-	}
-	h.door = d
-	if a, ok := d.(addressed); ok {
-		h.address = a.Address()
-	}
-	return h, nil
+	return e.host(ctx, o.Name)
 }
 
 // entrance is a host being entered.
@@ -76,10 +60,39 @@ type entrance struct {
 	tty  bool
 }
 
+func newEntrance(d Door, o Options) (*entrance, error) {
+	if !quotable(o.Dir) {
+		return nil, fmt.Errorf("state directory %q: no shell can be given it unchanged; leave out quotes, $, ! and the like", o.Dir)
+	}
+	agents, err := agentsFor(o)
+	if err != nil {
+		return nil, err
+	}
+	sh := shell{names: agents.names(), places: places, dir: o.Dir, sudo: o.Sudo}
+	return &entrance{door: d, agents: agents, shell: sh, limit: greetLimit}, nil
+}
+
+// host starts the agent and attaches to it.
+func (e *entrance) host(ctx context.Context, name lab.HostName) (*Host, error) {
+	c, err := e.agent(ctx)
+	if err != nil {
+		return nil, err
+	}
+	h, err := attach(c, name)
+	if err != nil {
+		return nil, err
+	}
+	h.door = e.door
+	if a, ok := e.door.(addressed); ok {
+		h.address = a.Address()
+	}
+	return h, nil
+}
+
 // agent starts the agent and returns when it has greeted. Whatever keeps it from that is seen to once: an agent that is
 // missing or damaged is sent, sudo is given a terminal.
 func (e *entrance) agent(ctx context.Context) (*conn, error) {
-	e.at = places
+	e.at = e.shell.places
 	for {
 		c, why := e.start(ctx)
 		if why == nil {
@@ -179,7 +192,7 @@ func (e *entrance) send(ctx context.Context, there seen) error {
 	if err != nil {
 		return err
 	}
-	if there.place < 0 {
+	if there.place < 0 || there.place >= len(e.shell.places) {
 		return fmt.Errorf("no directory for the agent:\n  %s", strings.Join(there.reasons, "\n  "))
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, sendLimit, fmt.Errorf("not done after %v", sendLimit))
@@ -188,7 +201,7 @@ func (e *entrance) send(ctx context.Context, there seen) error {
 	if err := e.door.Put(ctx, path, 0o755, bytes.NewReader(binary)); err != nil {
 		return fmt.Errorf("put the agent at %s (%d bytes): %w", path, len(binary), causeOf(ctx, err))
 	}
-	e.sent, e.at = path, places[there.place:there.place+1]
+	e.sent, e.at = path, e.shell.places[there.place:there.place+1]
 	return nil
 }
 

@@ -122,7 +122,12 @@ func TestSilentHostIsGivenUpWithTheContextAndByItself(t *testing.T) {
 	if _, err := Enter(ctx, silent, options(t)); !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "web: ") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := enter(t.Context(), silent, options(t), 50*time.Millisecond); err == nil || !strings.Contains(err.Error(), "no answer within 50ms") {
+	e, err := newEntrance(silent, options(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.limit = 50 * time.Millisecond
+	if _, err := e.host(t.Context(), "web"); err == nil || !strings.Contains(err.Error(), "no answer within 50ms") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -49,6 +49,10 @@ func put(ctx context.Context, path string, mode fs.FileMode, r io.Reader) (err e
 
 // Open starts a script on this machine. It has no terminals to give: nothing here needs one.
 func (d localDoor) Open(_ context.Context, script string, _ bool) (Pipe, error) {
+	return startProcess([]string{"/bin/sh", "-c", script}, d.env)
+}
+
+func startProcess(argv, env []string) (*localPipe, error) {
 	stdin, in, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -58,11 +62,10 @@ func (d localDoor) Open(_ context.Context, script string, _ bool) (Pipe, error) 
 		return nil, errors.Join(err, stdin.Close(), in.Close())
 	}
 	p := &localPipe{in: in, out: out, exited: make(chan struct{})}
-	p.cmd = &exec.Cmd{
-		Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: d.env, Stdin: stdin, Stdout: stdout, Stderr: &p.stderr,
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // Ctrl-C is for the program, which then restores through the agent
-		WaitDelay:   time.Second,
-	}
+	p.cmd = exec.Command(argv[0], argv[1:]...) //nolint:gosec,noctx // it outlives the call, and is ended by Close
+	p.cmd.Env, p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = env, stdin, stdout, &p.stderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C is for the program, which then restores through the agent
+	p.cmd.WaitDelay = time.Second
 	err = p.cmd.Start()
 	err = errors.Join(err, stdin.Close(), stdout.Close())
 	if err != nil {

@@ -37,9 +37,10 @@ const (
 
 // shell is what the script is made for.
 type shell struct {
-	names map[string]string // machine as uname -m says → file name of its agent
-	dir   string            // the agent's state directory; "" = its own choice
-	sudo  bool
+	names  map[string]string // architecture, as Go names it → file name of its agent
+	places []string
+	dir    string // the agent's state directory; "" = its own choice
+	sudo   bool
 }
 
 // start is a script that starts the agent in the first of some places that has it, and else looks at all of them.
@@ -48,7 +49,7 @@ func (s shell) start(at []string, tty bool) string {
 	if tty {
 		raw = "stty raw -echo 2>/dev/null; "
 	}
-	return raw + s.prelude() + fmt.Sprintf(shellTry, s.exec()) + each("try %s; ", at) + s.looks()
+	return raw + s.prelude() + fmt.Sprintf(shellTry, s.exec()) + "try " + strings.Join(at, "; try ") + "; " + s.looks()
 }
 
 // look is a script that only looks at all places.
@@ -79,18 +80,10 @@ func (s shell) exec() string {
 
 func (s shell) looks() string {
 	b := shellWhy + shellLook + `echo; echo "` + told + `machine $m"; echo "` + told + `user $(id -un)"; `
-	for i, place := range places {
+	for i, place := range s.places {
 		b += fmt.Sprintf("look %d %s; ", i, place)
 	}
 	return b + `echo "` + told + `end"`
-}
-
-func each(format string, items []string) string {
-	var b strings.Builder
-	for _, item := range items {
-		fmt.Fprintf(&b, format, item)
-	}
-	return b.String()
 }
 
 // quotable says whether a path can stand in the script between double quotes.
@@ -145,7 +138,7 @@ func parseSeen(text []byte) (s seen, whole bool) {
 			s.reasons = append(s.reasons, rest)
 		case "use":
 			index, dir, _ := strings.Cut(rest, " ")
-			if i, err := strconv.Atoi(index); err == nil && i >= 0 && i < len(places) {
+			if i, err := strconv.Atoi(index); err == nil && i >= 0 {
 				s.place, s.dir, whole = i, dir, true
 			}
 		case "end":

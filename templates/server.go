@@ -12,11 +12,11 @@ var nginxConf string
 
 // Nginx is what nginx.conf.tmpl needs.
 type Nginx struct {
-	Listen string // of the site: a port, or address:port
-	Status string // of stub_status
-	Site   string // empty-gif, hello, echo, sleep or file
-	Sleep  string // of site sleep, in seconds as echo_sleep takes them
-	Hold   bool   // with the location /hold, whose requests stay in progress for an hour
+	Listen []string // of the site, one at least: a port, or address:port
+	Status string   // of stub_status
+	Site   string   // empty-gif, hello, echo, sleep or file
+	Sleep  string   // of site sleep, in seconds as echo_sleep takes them
+	Hold   bool     // with the location /hold, whose requests stay in progress for an hour
 }
 
 // NginxConf renders the configuration that every state starts from. It is the one nginx ships, with the lab's own

@@ -7,7 +7,7 @@ import (
 
 func TestNginxConfHasOneSiteAndTheStatusListener(t *testing.T) {
 	for _, site := range []string{"empty-gif", "hello", "echo", "sleep", "file"} {
-		conf, err := NginxConf(Nginx{Listen: "8081", Status: "127.0.0.1:8082", Site: site, Sleep: "0.5"})
+		conf, err := NginxConf(Nginx{Listen: []string{"8081"}, Status: "127.0.0.1:8082", Site: site, Sleep: "0.5"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -17,7 +17,7 @@ func TestNginxConfHasOneSiteAndTheStatusListener(t *testing.T) {
 			}
 		}
 	}
-	conf, err := NginxConf(Nginx{Listen: "8081", Status: "8082", Site: "hello", Hold: true})
+	conf, err := NginxConf(Nginx{Listen: []string{"8081"}, Status: "8082", Site: "hello", Hold: true})
 	if err != nil || strings.Count(conf, "location") != 3 || strings.Index(conf, "location = /hello") > strings.Index(conf, "location = /hold") {
 		t.Errorf("the held location does not follow the site's: %v\n%s", err, conf)
 	}

@@ -27,9 +27,11 @@ func (p *planner) capacity() error {
 	target := p.targets[0]
 	s := p.capacityState(*spec, target.Name)
 	c := &lab.CapacityPlan{
-		Target: target.Name, LoadHosts: p.loadHosts(), State: s.Name, Servings: map[lab.HoldKind]lab.Serving{},
-		Levels: spec.Connections, Kinds: spec.Kinds, Ramps: max(spec.Ramps, 1), SharedKernel: target.Has(lab.RoleLoad),
+		Target: target.Name, LoadHosts: p.holdingHosts(target.Name), State: s.Name, Servings: map[lab.HoldKind]lab.Serving{},
+		Levels: spec.Connections, Kinds: spec.Kinds, Ramps: max(spec.Ramps, 1),
 	}
+	c.Address = p.reach(target, c.LoadHosts)
+	c.SharedKernel = p.plan.SharedKernel(target.Name, c.LoadHosts)
 	top := 0
 	if len(c.Levels) > 0 {
 		top = slices.Max(c.Levels)
@@ -46,6 +48,7 @@ func (p *planner) capacity() error {
 	c.Limits = p.capacityLimits(c, overlaid(s, target.Name, spec.Nginx))
 	p.plan.Capacity = c
 	p.refuseLevels(c, top)
+	p.warnMemory(c, top)
 	return nil
 }
 
@@ -96,6 +99,17 @@ func (p *planner) loadHosts() []lab.HostName {
 	return hosts
 }
 
+// holdingHosts are the load hosts that hold connections: those with a kernel other than the target's where there are any,
+// so that its kernel memory is that of its own ends alone.
+func (p *planner) holdingHosts(target lab.HostName) []lab.HostName {
+	all := p.loadHosts()
+	apart := slices.DeleteFunc(slices.Clone(all), func(host lab.HostName) bool { return lab.SameKernel(p.facts, target, host) })
+	if len(apart) > 0 {
+		return apart
+	}
+	return all
+}
+
 // holders is the number of holding processes per load host that the open-file limits ask for.
 func (p *planner) holders(spec lab.CapacitySpec, hosts []lab.HostName, top int) int {
 	if spec.Holders > 0 {
@@ -116,7 +130,7 @@ func (p *planner) capacityLimits(c *lab.CapacityPlan, s lab.State) []lab.Capacit
 	b, f := p.bounds(s, c.Target), facts[c.Target]
 	ends, shared := int64(1), ""
 	if c.SharedKernel {
-		ends, shared = 2, ", two per connection because both ends are here"
+		ends, shared = 2, ", two per connection because both ends are on this kernel"
 	}
 	limits := []lab.CapacityLimit{
 		{Name: "worker_connections", Connections: int64(b.workers) * int64(max(b.clean(), 0)),
@@ -179,6 +193,18 @@ var cures = map[string]string{
 	"hard nofile":        "raise worker_processes under capacity.nginx or the hard limit of open files, or lower capacity.connections",
 	"holders' nofile":    "raise capacity.holders, or lower capacity.connections",
 	"ports":              "widen net.ipv4.ip_local_port_range in a step of that state, with on: [load], or add load hosts, or lower capacity.connections",
+}
+
+// roughBytes is what a connection takes in kernel and server, about: enough to see that a container's bound is too tight.
+const roughBytes = 8 << 10
+
+// warnMemory says when the levels hardly fit into the target's container: the kernel would end its processes.
+func (p *planner) warnMemory(c *lab.CapacityPlan, top int) {
+	f := p.facts[c.Target]
+	if bound := f.BoundBytes(); f.CgroupBytes > 0 && int64(top)*roughBytes > bound {
+		p.warn(c.Target, "capacity.connections", fmt.Sprintf("capacity: %d connections take about %d MiB, and processes of %s may have %d MiB",
+			top, int64(top)*roughBytes>>20, c.Target, bound>>20))
+	}
 }
 
 // refuseLevels refuses levels beyond a bound that is sure, and warns of those that depend on more.

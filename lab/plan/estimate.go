@@ -30,10 +30,16 @@ func (p *planner) estimate() {
 	p.plan.EstimateMax = lab.Duration{Duration: fixed + most}
 }
 
-// preparation is packages, builds, and one start of every server to see that it works.
+// preparation is packages, builds, and one start of every server to see that it works. Targets of one distribution and
+// architecture share a build.
 func (p *planner) preparation() time.Duration {
+	platforms := map[[2]string]bool{}
+	for _, target := range p.targets {
+		f := p.facts[target.Name]
+		platforms[[2]string{f.Distribution, f.Architecture}] = true
+	}
 	return time.Duration(len(p.plan.Packages))*installTime +
-		time.Duration(len(p.plan.Builds)*len(p.targets))*buildTime +
+		time.Duration(len(p.plan.Builds)*len(platforms))*buildTime +
 		time.Duration(len(p.plan.Servings))*startTime
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"ngxlab/lab"
+	"ngxlab/lab/server"
 )
 
 // What the configuration of templates/nginx.conf.tmpl has when no step says otherwise: nginx's shipped values, and its
@@ -46,7 +47,7 @@ func (p *planner) bounds(s lab.State, target lab.HostName) bounds {
 	}
 	b.files = number(nginx(s, target, "main", "worker_rlimit_nofile"), b.files)
 	if nginx(s, target, "main", "worker_processes") == "auto" {
-		if b.workers = len(p.cpus[target]); b.workers == 0 { // nginx counts the CPUs of the machine
+		if b.workers = server.Workers(p.cpus[target], f); b.workers == 0 { // as nginx counts
 			b.workers = max(f.Cores, 1)
 		}
 	}
@@ -137,7 +138,7 @@ func (p *planner) stateLimits(s lab.State, target lab.HostName) {
 	pages := strings.Fields(value(s, target, lab.KnobSysctl, "net.ipv4.tcp_mem"))
 	if len(pages) == 3 {
 		top, _ := strconv.ParseInt(pages[2], 10, 64)
-		if memory := p.facts[target].MemoryBytes; memory > 0 && top > memory/pageBytes {
+		if memory := p.facts[target].BoundBytes(); memory > 0 && top > memory/pageBytes {
 			p.warn(target, "", fmt.Sprintf("state %q: net.ipv4.tcp_mem allows TCP %d MiB, the host has %d MiB", s.Name, top*pageBytes>>20, memory>>20))
 		}
 	}

@@ -40,19 +40,44 @@ func sysctlObstacle(f lab.Facts, s lab.Setting) obstacle {
 	if reason, cure := tune.Coupled(name, f.Sysctls); reason != "" {
 		return obstacle{reason: name + ": " + reason, cure: cure}
 	}
+	if present && tune.Equal(s.Knob, now, s.Value) {
+		return obstacle{}
+	}
+	if o := containerObstacle(f, name); o.reason != "" {
+		return o
+	}
 	switch {
 	case !present:
-		return obstacle{reason: fmt.Sprintf("%s has no sysctl %s (Linux %s)", f.Host, name, f.Kernel), cure: nearestCure(name, f.Sysctls)}
-	case tune.Equal(s.Knob, now, s.Value):
-		return obstacle{}
+		return obstacle{reason: absent(f, name), cure: nearestCure(name, f.Sysctls)}
 	case !f.SysctlWritable[name] && !f.Root:
 		return obstacle{reason: fmt.Sprintf("step %q needs root on %s: %s may be written by root only", s.Step, f.Host, name),
 			cure: "run as root", privilege: true}
 	case !f.SysctlWritable[name]:
-		return obstacle{reason: fmt.Sprintf("%s does not let %s be written, not even by root (a container shows it read-only)", f.Host, name),
+		return obstacle{reason: fmt.Sprintf("%s does not let %s be written, not even by root ", f.Host, name),
 			cure: "set it on the machine that owns the kernel, or leave it out"}
 	}
 	return portObstacle(f, s)
+}
+
+// containerObstacle: a container has sysctls of its own for its network alone; every other value is the machine's, would
+// change it and would outlive the lab.
+func containerObstacle(f lab.Facts, name string) obstacle {
+	if f.Container == "" || tune.Namespaced(name) {
+		return obstacle{}
+	}
+	return obstacle{
+		reason: fmt.Sprintf("%s is a container (%s) and shares its kernel with the machine: only net.* of its own network namespace can be set there, and %s is one value for the whole machine",
+			f.Host, f.Container, name),
+		cure: "set it on the machine itself, outside the study, or leave it out",
+	}
+}
+
+// absent says where a sysctl was looked for in vain.
+func absent(f lab.Facts, name string) string {
+	if f.Container != "" {
+		return fmt.Sprintf("%s has no sysctl %s: the network namespace of a container has not every value of the machine (%s, Linux %s)", f.Host, name, f.Container, f.Kernel)
+	}
+	return fmt.Sprintf("%s has no sysctl %s (Linux %s)", f.Host, name, f.Kernel)
 }
 
 // portObstacle: the kernel refuses a range of local ports that begins below the first unprivileged port.
@@ -91,7 +116,7 @@ func nofileObstacle(f lab.Facts, step lab.Step, what, value string) obstacle {
 			cure: fmt.Sprintf("ask for at most %d, or set fs.nr_open in the same step", nrOpen)}
 	case n > f.NofileHard && !f.RaiseNofile:
 		return obstacle{reason: fmt.Sprintf("%s %d is above the hard limit of %d open files on %s, which the agent may not raise", what, n, f.NofileHard, f.Host),
-			cure: fmt.Sprintf("ask for at most %d, or raise the hard limit (limits.conf, LimitNOFILE, docker --ulimit)", f.NofileHard)}
+			cure: fmt.Sprintf("ask for at most %d, or raise the hard limit (limits.conf, LimitNOFILE; nofile of a docker host)", f.NofileHard)}
 	}
 	return obstacle{}
 }

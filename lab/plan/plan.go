@@ -14,7 +14,8 @@ type planner struct {
 	e       lab.Experiment // what can be carried out of the experiment: refused knobs and emptied steps are left out
 	facts   map[lab.HostName]lab.Facts
 	plan    lab.Plan
-	cpus    map[lab.HostName][]int // of the server, per target; nil is not pinned
+	cpus    map[lab.HostName][]int  // of the server, per target; nil is not pinned
+	reached map[lab.HostName]string // where load hosts elsewhere reach a target
 	targets []lab.Host
 }
 
@@ -25,7 +26,7 @@ type planner struct {
 func New(e lab.Experiment, facts map[lab.HostName]lab.Facts, seed uint64) (lab.Plan, error) {
 	p := planner{e: e, facts: facts, plan: lab.Plan{Experiment: e, Facts: facts, Seed: seed, Part: 1}}
 	for _, part := range []func() error{
-		p.hosts, p.knobs, p.states, p.pinServers, p.loads, p.rounds, p.software,
+		p.hosts, p.kernels, p.knobs, p.states, p.pinServers, p.loads, p.addresses, p.rounds, p.software,
 		p.servings, p.drivings, p.limits, p.capacity,
 	} {
 		if err := part(); err != nil {

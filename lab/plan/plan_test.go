@@ -46,7 +46,7 @@ func quick() lab.Experiment {
 // machine is a host of two CPUs that grants everything.
 func machine(name lab.HostName) lab.Facts {
 	return lab.Facts{
-		Host: name, Cores: 2, CPUs: []int{0, 1}, MemoryBytes: 24 << 30, Kernel: "6.18.44", BootID: "boot",
+		Host: name, Cores: 2, CPUs: []int{0, 1}, MemoryBytes: 24 << 30, Kernel: "6.18.44", BootID: "boot of " + string(name),
 		Distribution: "debian 12", Architecture: "amd64", NofileSoft: 20000, NofileHard: 20000, NrOpen: 1048576,
 		Root: true, CanInstall: true, Compiler: "cc 12.2.0",
 		Sysctls: map[string]string{

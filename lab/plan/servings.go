@@ -26,7 +26,7 @@ func (p *planner) servings() error {
 
 func (p *planner) input(target lab.Host, s lab.State) server.Input {
 	return server.Input{
-		Spec: p.e.Server, State: s, Target: target, Facts: p.facts[target.Name], CPUs: p.cpus[target.Name],
+		Spec: p.e.Server, State: s, Target: target, Facts: p.facts[target.Name], Address: p.reached[target.Name], CPUs: p.cpus[target.Name],
 		URLs: p.urls(), Recipe: p.recipe(value(s, target.Name, lab.KnobBuild, "")),
 	}
 }
@@ -54,11 +54,11 @@ func (p *planner) drivings() error {
 		possible[l.Name] = len(refused) == 0
 	}
 	for _, host := range p.targets {
-		target := load.Target{Host: host.Name, Address: host.LoadAddress(), Port: p.e.Server.Port}
 		for _, l := range p.plan.Loads {
 			if !possible[l.Name] {
 				continue
 			}
+			target := load.Target{Host: host.Name, Address: p.reach(host, l.Hosts), Port: p.e.Server.Port}
 			driving, err := load.Drive(l, target, p.facts)
 			if err != nil {
 				return fmt.Errorf("load point %q: %w", l.Name, err)

@@ -17,13 +17,14 @@ import (
 
 // Input is what a serving is made of.
 type Input struct {
-	Spec   lab.ServerSpec
-	State  lab.State
-	Target lab.Host
-	Facts  lab.Facts  // of the target
-	CPUs   []int      // affinity; empty = not pinned
-	URLs   []string   // paths that the load asks for; empty = DefaultURL of the site
-	Recipe lab.Recipe // of the state's build
+	Spec    lab.ServerSpec
+	State   lab.State
+	Target  lab.Host
+	Facts   lab.Facts  // of the target
+	Address string     // where load hosts reach the target
+	CPUs    []int      // affinity; empty = not pinned
+	URLs    []string   // paths that the load asks for; empty = DefaultURL of the site
+	Recipe  lab.Recipe // of the state's build
 }
 
 // readyDeadline is how long a server may take until its first answer; nginx takes some milliseconds.
@@ -79,7 +80,7 @@ func serving(in Input, hold bool, over []lab.Setting) (lab.Serving, error) {
 		s.Expect = append(s.Expect, lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNofile}, Value: strconv.Itoa(s.Nofile)})
 	}
 	conf, err := templates.NginxConf(templates.Nginx{
-		Listen: listen(in.Target, s.Port), Status: net.JoinHostPort("127.0.0.1", strconv.Itoa(s.StatusPort)),
+		Listen: listen(in.Target, in.Address, s.Port), Status: net.JoinHostPort(loopback, strconv.Itoa(s.StatusPort)),
 		Site: in.Spec.Site, Sleep: strconv.FormatFloat(in.Spec.SleepS, 'f', -1, 64), Hold: hold,
 	})
 	if err != nil {
@@ -96,12 +97,22 @@ func serving(in Input, hold bool, over []lab.Setting) (lab.Serving, error) {
 	return s, nil
 }
 
-// listen is loopback for this machine: nothing is opened to the network. Other hosts must be reached from outside.
-func listen(target lab.Host, port int) string {
-	if target.Local {
-		return net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+// loopback is where the agent asks the server, on every host.
+const loopback = "127.0.0.1"
+
+// listen is loopback for this machine, and the address that other hosts use where they load it: nothing else is opened
+// to the network. Other hosts must be reached from outside.
+func listen(target lab.Host, address string, port int) []string {
+	at := strconv.Itoa(port)
+	switch {
+	case target.Local && (address == "" || address == loopback):
+		return []string{net.JoinHostPort(loopback, at)}
+	case target.Local:
+		return []string{net.JoinHostPort(loopback, at), net.JoinHostPort(address, at)}
+	case strings.Contains(address, ":"):
+		return []string{net.JoinHostPort("::", at) + " ipv6only=off"} // both families: the probe comes from 127.0.0.1
 	}
-	return strconv.Itoa(port)
+	return []string{at}
 }
 
 func statusPort(spec lab.ServerSpec) int {
@@ -164,7 +175,7 @@ func directives(in Input, over []lab.Setting) []placed {
 	})
 	var list []placed
 	for _, s := range append(all, over...) {
-		p := placed{setting: pinned(s, in.CPUs), place: locate(s.Knob.Name)}
+		p := placed{setting: pinned(s, in), place: locate(s.Knob.Name)}
 		same := func(q placed) bool { return q.place.key() == p.place.key() }
 		if at := slices.IndexFunc(list, same); at >= 0 {
 			list[at] = p
@@ -175,10 +186,25 @@ func directives(in Input, over []lab.Setting) []placed {
 	return list
 }
 
-// pinned gives a pinned server as many workers as it has CPUs where it says auto: nginx counts those of the machine.
-func pinned(s lab.Setting, cpus []int) lab.Setting {
-	if len(cpus) > 0 && s.Value == "auto" && locate(s.Knob.Name).name == "worker_processes" {
-		s.Value = strconv.Itoa(len(cpus))
+// pinned resolves worker_processes auto where nginx would count wrong.
+func pinned(s lab.Setting, in Input) lab.Setting {
+	if n := Workers(in.CPUs, in.Facts); n > 0 && s.Value == "auto" && locate(s.Knob.Name).name == "worker_processes" {
+		s.Value = strconv.Itoa(n)
 	}
 	return s
+}
+
+// Workers is what worker_processes auto stands for, one worker for each CPU that the server may use. nginx would count
+// the CPUs of the machine, whatever the server's affinity or the bounds of its container. 0 = as nginx counts.
+func Workers(cpus []int, f lab.Facts) int {
+	usable := f.UsableCPUs()
+	switch {
+	case len(cpus) > 0 && usable > 0:
+		return min(len(cpus), usable)
+	case len(cpus) > 0:
+		return len(cpus)
+	case usable < f.Cores:
+		return usable
+	}
+	return 0
 }

@@ -201,3 +201,21 @@ func TestRecipeSaysFlagsAndPackages(t *testing.T) {
 		}
 	}
 }
+
+func TestWorkersAreThoseThatTheServerHasCPUsFor(t *testing.T) {
+	four := lab.Facts{Cores: 8, CPUs: []int{0, 1, 2, 3}}
+	quota := four
+	quota.CgroupCPUs = 1.5
+	for _, c := range []struct {
+		cpus  []int
+		facts lab.Facts
+		want  int
+	}{
+		{nil, lab.Facts{Cores: 4, CPUs: []int{0, 1, 2, 3}}, 0}, {nil, lab.Facts{}, 0}, {nil, four, 4}, {nil, quota, 2},
+		{[]int{0}, lab.Facts{}, 1}, {[]int{0, 1, 2}, four, 3}, {[]int{0, 1, 2}, quota, 2}, {[]int{0}, quota, 1},
+	} {
+		if got := Workers(c.cpus, c.facts); got != c.want {
+			t.Errorf("on %v of %+v: %d, want %d", c.cpus, c.facts, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"ngxlab/lab"
+)
+
+// loopback is where a host reaches itself.
+const loopback = "127.0.0.1"
+
+// addresses finds where load hosts reach each target, and refuses what they cannot reach.
+func (p *planner) addresses() error {
+	p.reached = map[lab.HostName]string{}
+	for _, target := range p.targets {
+		p.reached[target.Name] = cmp.Or(target.LoadAt, p.linked(target), target.LoadAddress())
+		if others := p.others(target.Name); len(others) > 0 {
+			p.refuseUnreachable(target, others)
+		}
+	}
+	return nil
+}
+
+// linked is the address that the link to a host found, which a name of ~/.ssh/config or a container does not have in the
+// file.
+func (p *planner) linked(target lab.Host) string {
+	if target.Local {
+		return ""
+	}
+	return p.facts[target.Name].Address
+}
+
+// reach is where these load hosts reach the target: what the file says, itself, or where others do.
+func (p *planner) reach(target lab.Host, hosts []lab.HostName) string {
+	others := slices.ContainsFunc(hosts, func(host lab.HostName) bool { return host != target.Name })
+	if target.LoadAt == "" && !others {
+		return loopback
+	}
+	return p.reached[target.Name]
+}
+
+// others are the load hosts that load a target from elsewhere, in the order of the file.
+func (p *planner) others(target lab.HostName) []lab.HostName {
+	var used []lab.HostName
+	for _, l := range p.plan.Loads {
+		used = append(used, l.Hosts...)
+	}
+	if p.e.Capacity != nil && target == p.targets[0].Name {
+		used = append(used, p.holdingHosts(target)...)
+	}
+	return slices.DeleteFunc(p.loadHosts(), func(host lab.HostName) bool { return host == target || !slices.Contains(used, host) })
+}
+
+func (p *planner) refuseUnreachable(target lab.Host, others []lab.HostName) {
+	address, path := p.reached[target.Name], "hosts."+string(target.Name)
+	if target.LoadAt != "" {
+		path += ".load_address"
+	}
+	from := named(others)
+	cure := fmt.Sprintf("give %s the address at which %s reaches it: load_address: ADDRESS", target.Name, others[0])
+	var reason string
+	switch {
+	case address == "":
+		reason = fmt.Sprintf("where %s reaches %s is not known", from, target.Name)
+	case target.Local && target.LoadAt == "":
+		reason = fmt.Sprintf("load on %s comes from %s, and the server of this machine is open to itself only", target.Name, from)
+		cure += ` ("ip -br address" lists those of this machine; containers reach it at the gateway of their network)`
+	case isLoopback(address):
+		reason = fmt.Sprintf("%s is at %s, which on %s is that host itself", target.Name, address, from)
+	case strings.Contains(address, "%"):
+		reason = fmt.Sprintf("%s is at %s, and load tools take no address with a zone", target.Name, address)
+	default:
+		return
+	}
+	p.refuse(lab.Refusal{Host: target.Name, Path: path, Reason: reason, Cure: cure, Fatal: true})
+}
+
+// isLoopback reports whether an address is every host's own.
+func isLoopback(address string) bool {
+	if ip, err := netip.ParseAddr(address); err == nil {
+		return ip.Unmap().IsLoopback()
+	}
+	name := strings.TrimSuffix(strings.ToLower(address), ".")
+	return name == "localhost" || strings.HasSuffix(name, ".localhost") || name == "ip6-localhost"
+}
+
+// named is "a", "a and b", "a, b and c".
+func named(names []lab.HostName) string {
+	words := make([]string, len(names))
+	for i, name := range names {
+		words[i] = string(name)
+	}
+	if n := len(words); n > 1 {
+		return strings.Join(words[:n-1], ", ") + " and " + words[n-1]
+	}
+	return strings.Join(words, "")
+}

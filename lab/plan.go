@@ -84,7 +84,6 @@ func (p Plan) Fatal() []Refusal {
 // CapacityPlan is the capacity part of a plan: per kind and ramp a fresh server and ascending levels.
 type CapacityPlan struct {
 	Target       HostName             `json:"target"`
-	Address      string               `json:"address"` // where the load hosts reach the target, without port
 	LoadHosts    []HostName           `json:"load_hosts"`
 	State        string               `json:"state"`
 	Servings     map[HoldKind]Serving `json:"servings"`

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -17,21 +16,12 @@ const loopback = "127.0.0.1"
 func (p *planner) addresses() error {
 	p.reached = map[lab.HostName]string{}
 	for _, target := range p.targets {
-		p.reached[target.Name] = cmp.Or(target.LoadAt, p.linked(target), target.LoadAddress())
+		p.reached[target.Name] = p.plan.LoadAddress(target.Name)
 		if others := p.others(target.Name); len(others) > 0 {
 			p.refuseUnreachable(target, others)
 		}
 	}
 	return nil
-}
-
-// linked is the address that the link to a host found, which a name of ~/.ssh/config or a container does not have in the
-// file.
-func (p *planner) linked(target lab.Host) string {
-	if target.Local {
-		return ""
-	}
-	return p.facts[target.Name].Address
 }
 
 // reach is where these load hosts reach the target: what the file says, itself, or where others do.

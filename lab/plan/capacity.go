@@ -30,7 +30,6 @@ func (p *planner) capacity() error {
 		Target: target.Name, LoadHosts: p.holdingHosts(target.Name), State: s.Name, Servings: map[lab.HoldKind]lab.Serving{},
 		Levels: spec.Connections, Kinds: spec.Kinds, Ramps: max(spec.Ramps, 1),
 	}
-	c.Address = p.reach(target, c.LoadHosts)
 	c.SharedKernel = p.plan.SharedKernel(target.Name, c.LoadHosts)
 	top := 0
 	if len(c.Levels) > 0 {

@@ -96,7 +96,7 @@ func benchCampaign(b *testing.B) (*campaign, fresh, lab.Driving) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := c.clock(ctx); err != nil {
+	if err := c.clock(ctx, 0); err != nil {
 		b.Fatal(err)
 	}
 	return c, fresh{serving: p.Servings[0], server: server}, p.Drivings[0]

@@ -5,8 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net"
-	"strconv"
+	"slices"
 	"time"
 
 	"ngxlab/lab"
@@ -36,15 +35,15 @@ func (c *campaign) capacity(ctx context.Context) error {
 	if p == nil {
 		return nil
 	}
-	if err := c.clock(ctx); err != nil {
-		return err
+	if err := c.clock(ctx, 0); err != nil {
+		return fmt.Errorf("capacity: %w", err)
 	}
 	state, ok := c.plan.State(p.State)
 	if !ok {
 		return fmt.Errorf("capacity: the plan has no state %q", p.State)
 	}
 	if err := c.move(ctx, state); err != nil {
-		return err
+		return fmt.Errorf("capacity: %w", err)
 	}
 	for _, kind := range p.Kinds {
 		for number := 1; number <= p.Ramps; number++ {
@@ -85,7 +84,7 @@ func (c *campaign) ramp(ctx context.Context, r ramp) error {
 		if err != nil {
 			return err
 		}
-		if err := c.rec.Commit(ctx, c.id, lab.Record{Level: &level}); err != nil {
+		if err := c.commit(ctx, lab.Record{Level: &level}); err != nil {
 			return fmt.Errorf("record level %d: %w", n, err)
 		}
 		text := fmt.Sprintf("%s, ramp %d of %d: %d connections", r.kind, r.number, p.Ramps, level.Connections)
@@ -98,41 +97,39 @@ func (c *campaign) ramp(ctx context.Context, r ramp) error {
 
 // letGo closes all held connections, also when the campaign was cancelled.
 func (c *campaign) letGo(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-	defer cancel()
-	for _, name := range c.plan.Capacity.LoadHosts {
-		if _, err := c.hosts[name].Hold(ctx, lab.Hold{Campaign: c.id}); err != nil {
-			c.sayAnyway(ctx, lab.Event{Kind: lab.EventProblem, Host: name, Text: "close held connections: " + err.Error()})
+	_ = each(c.plan.Capacity.LoadHosts, func(name lab.HostName) error {
+		err := c.release(ctx, name)
+		if err != nil {
+			c.sayAnyway(context.WithoutCancel(ctx), lab.Event{Kind: lab.EventProblem, Host: name, Text: "close held connections: " + err.Error()})
 		}
-	}
+		return nil // said, and the hosts end what they hold when they are left
+	})
 }
 
 // level holds n connections and waits until memory has settled.
 func (c *campaign) level(ctx context.Context, r ramp, s lab.Serving, n int) (lab.CapacityLevel, error) {
 	level := lab.CapacityLevel{Kind: r.kind, Ramp: r.number, Asked: n}
-	shares := lab.Split(n, len(c.plan.Capacity.LoadHosts))
-	for i, name := range c.plan.Capacity.LoadHosts {
-		held, err := c.hosts[name].Hold(ctx, c.hold(r.kind, s, shares[i]))
-		if err != nil {
-			return level, err
-		}
-		if held.Failed > 0 {
-			level.Problem = fmt.Sprintf("%d of %d connections from %s failed: %s", held.Failed, shares[i], name, held.Error)
+	names := c.plan.Capacity.LoadHosts
+	shares, held := lab.Split(n, len(names)), make([]lab.Held, len(names))
+	err := each(names, func(name lab.HostName) (err error) {
+		i := slices.Index(names, name)
+		held[i], err = c.hosts[name].Hold(ctx, c.hold(r.kind, s, shares[i]))
+		return err
+	})
+	if err != nil {
+		return level, fmt.Errorf("hold %d connections: %w", n, err)
+	}
+	for i, name := range names {
+		if held[i].Failed > 0 {
+			level.Problem = fmt.Sprintf("%d of %d connections from %s failed: %s", held[i].Failed, shares[i], name, held[i].Error)
 		}
 	}
 	return c.settle(ctx, s, level)
 }
 
 func (c *campaign) hold(kind lab.HoldKind, s lab.Serving, n int) lab.Hold {
-	address := "127.0.0.1"
-	for _, h := range c.plan.Experiment.Hosts {
-		if h.Name == s.Target {
-			address = h.LoadAddress()
-		}
-	}
 	return lab.Hold{
-		Kind: kind, URL: s.URLs[0], Connections: n, Campaign: c.id, Processes: c.plan.Capacity.Holders,
-		Address: net.JoinHostPort(address, strconv.Itoa(s.Port)),
+		Kind: kind, URL: s.URLs[0], Connections: n, Campaign: c.id, Processes: c.plan.Capacity.Holders, Address: c.loadAddress(s),
 	}
 }
 

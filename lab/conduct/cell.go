@@ -44,7 +44,10 @@ func (c *campaign) cell(ctx context.Context, round int, id lab.CellID, f fresh) 
 	if err := c.keep(ctx, run); err != nil {
 		return run, err
 	}
-	return run, c.coolDown(ctx, point, seen)
+	if err := c.coolDown(ctx, point, seen); err != nil {
+		return run, fmt.Errorf("cool down after %s, %s, round %d: %w", id.State, id.Load, round, err)
+	}
+	return run, nil
 }
 
 // announce says that a run begins, and gives it its place in the campaign.
@@ -80,14 +83,12 @@ func (c *campaign) warm(ctx context.Context, id lab.CellID, d lab.Driving, first
 	if err := c.say(ctx, lab.Event{Kind: lab.EventWarmup, Host: id.Target, Cell: &id, Text: id.State + ", " + id.Load}); err != nil {
 		return err
 	}
-	armed, err := c.arm(ctx, commands)
-	if err != nil {
+	return c.armed(ctx, commands, func(sets map[lab.HostName]set) error {
+		begin := time.Now()
+		_, err := c.fire(ctx, sets, begin.Add(c.lead()))
+		c.idle = c.idle.Add(time.Since(begin))
 		return err
-	}
-	begin := time.Now()
-	_, err = c.fire(ctx, armed, begin.Add(c.lead()))
-	c.idle = c.idle.Add(time.Since(begin))
-	return err
+	})
 }
 
 // account sets the run's times: when it began, and what passed since the run before that was neither load, cool-down
@@ -105,7 +106,7 @@ func (c *campaign) account(run lab.Run, seen *shot) lab.Run {
 func (c *campaign) keep(ctx context.Context, run lab.Run) error {
 	saved, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	if err := c.rec.Commit(saved, c.id, lab.Record{Run: &run}); err != nil {
+	if err := c.commit(saved, lab.Record{Run: &run}); err != nil {
 		return fmt.Errorf("record run %s, %s, round %d: %w", run.Cell.State, run.Cell.Load, run.Round, err)
 	}
 	run.Processes, run.Samples = nil, nil // the store has them; the campaign needs figures and findings only

@@ -31,6 +31,7 @@ type fakeHost struct {
 	serving  string // state served, "" when none
 	stopped  chan struct{}
 	served   []string
+	builds   map[string]bool // imported
 	armed    map[string][]lab.Command
 	held     int
 	boot     time.Time
@@ -142,6 +143,37 @@ func (f *fakeHost) Build(ctx context.Context, r lab.Recipe, log io.Writer) (lab.
 	return lab.Build{ID: "b1", Recipe: r.Name, Binary: "/fake/nginx", Version: "1.22.1"}, err
 }
 
+// Export and Import carry the name of the build, as a host without a compiler would need it.
+func (f *fakeHost) Export(ctx context.Context, b lab.Build, w io.Writer) error {
+	if err := f.call(ctx, "export"); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, b.ID)
+	return err
+}
+
+func (f *fakeHost) Import(ctx context.Context, b lab.Build, r io.Reader) (lab.Build, error) {
+	text, readErr := io.ReadAll(r)
+	name := "import"
+	if len(text) == 0 && readErr == nil {
+		name = "ask"
+	}
+	if err := errors.Join(f.call(ctx, name), readErr); err != nil {
+		return lab.Build{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	b.Cached = f.builds[b.ID]
+	if !b.Cached && string(text) != b.ID {
+		return lab.Build{}, fmt.Errorf("import: the copy is not whole: %q", text)
+	}
+	if f.builds == nil {
+		f.builds = map[string]bool{}
+	}
+	f.builds[b.ID] = true
+	return b, nil
+}
+
 // Serve refuses a second server at once, as a busy port would after the wait.
 func (f *fakeHost) Serve(ctx context.Context, s lab.Serving) (lab.Server, error) {
 	if err := f.call(ctx, "serve"); err != nil {
@@ -174,11 +206,19 @@ func (f *fakeHost) Serve(ctx context.Context, s lab.Serving) (lab.Server, error)
 }
 
 func (f *fakeHost) Arm(ctx context.Context, cs []lab.Command) (lab.Armed, error) {
-	if err := f.call(ctx, "arm"); err != nil {
+	name := "arm"
+	if len(cs) == 0 {
+		name = "disarm"
+	}
+	if err := f.call(ctx, name); err != nil {
 		return lab.Armed{}, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if len(cs) == 0 {
+		clear(f.armed)
+		return lab.Armed{}, nil
+	}
 	id := fmt.Sprint(len(f.calls))
 	f.armed[id], f.base, f.baseCPUS, f.ended = cs, f.requests, f.cpuS, 0
 	return lab.Armed{ID: id, PIDs: []int{200}}, nil
@@ -201,7 +241,9 @@ func (f *fakeHost) Fire(ctx context.Context, a lab.Armed, at lab.Instant) ([]lab
 	}
 	f.fired++
 	var processes []lab.Process
-	for _, c := range f.armed[a.ID] {
+	set := f.armed[a.ID]
+	delete(f.armed, a.ID)
+	for _, c := range set {
 		p := lab.Process{Command: c, PID: 200, Asked: at, Released: at, Ended: at.Add(2 * time.Second), Stdout: wrkPrints(fakeRequests)}
 		if f.nothing != nil && f.nothing(f.fired) {
 			p.Stdout = wrkPrints(0)
@@ -240,7 +282,7 @@ func (f *fakeHost) Hold(_ context.Context, h lab.Hold) (lab.Held, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.held = h.Connections
-	return lab.Held{Open: h.Connections}, nil
+	return lab.Held{Open: h.Connections, Answered: h.Connections}, nil
 }
 
 // Watch gives one sample at once, or those of a run's grid, without waiting for their instants.
@@ -327,8 +369,8 @@ func (f *fakeHost) mustBeAsBefore() {
 	if got := f.knobs[somaxconn]; got != "4096" {
 		f.t.Errorf("somaxconn is %q after the campaign, it was 4096", got)
 	}
-	if len(f.journal) > 0 || f.serving != "" || f.held != 0 {
-		f.t.Errorf("left on the host: journal %v, serving %q, %d connections held", f.journal, f.serving, f.held)
+	if len(f.journal) > 0 || f.serving != "" || f.held != 0 || len(f.armed) > 0 {
+		f.t.Errorf("left on the host: journal %v, serving %q, %d connections held, %d sets armed", f.journal, f.serving, f.held, len(f.armed))
 	}
 }
 
@@ -355,6 +397,8 @@ func (s *fakeStore) Begin(context.Context, lab.CampaignID, lab.Plan) (lab.Done, 
 }
 
 func (s *fakeStore) Originals(_ context.Context, _ lab.CampaignID, _ lab.HostName, cs []lab.Change) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.firsts = append(s.firsts, cs...)
 	return s.refuse("originals")
 }

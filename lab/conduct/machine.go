@@ -25,6 +25,11 @@ type Builder interface {
 	Install(ctx context.Context, packages []string, log io.Writer) error
 	// Build makes a recipe, or finds it already made.
 	Build(ctx context.Context, r lab.Recipe, log io.Writer) (lab.Build, error)
+	// Export writes a build that the host has to w, as one stream; after an error what w got is not whole.
+	Export(ctx context.Context, b lab.Build, w io.Writer) error
+	// Import keeps a build that another host exported, whole or not at all. A host that has it already says so (Cached),
+	// whatever the stream holds.
+	Import(ctx context.Context, b lab.Build, r io.Reader) (lab.Build, error)
 }
 
 // Runner is a host, for its processes.
@@ -32,7 +37,7 @@ type Runner interface {
 	// Serve starts a server, checks and probes it; it is stopped when ctx is cancelled. A second Serve waits
 	// until the server before is gone.
 	Serve(ctx context.Context, s lab.Serving) (lab.Server, error)
-	// Arm starts one small waiting process per command.
+	// Arm starts one small waiting process per command; without commands it ends every set that still waits.
 	Arm(ctx context.Context, cs []lab.Command) (lab.Armed, error)
 	// Fire lets them go at one instant of the host's clock and returns when all have ended.
 	Fire(ctx context.Context, a lab.Armed, at lab.Instant) ([]lab.Process, error)
@@ -50,7 +55,8 @@ type Watcher interface {
 	Yardstick(ctx context.Context) (lab.Yardstick, error)
 }
 
-// Machine is one host in all its parts. Every error of its methods names the host and what was tried.
+// Machine is one host in all its parts. Every error of its methods names the host and what was tried; one whose link has
+// ended holds lab.ErrLost.
 type Machine struct {
 	Tuner
 	Builder

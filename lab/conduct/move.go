@@ -10,18 +10,23 @@ import (
 	"ngxlab/lab/tune"
 )
 
-// move brings all hosts from the state in force to another one: the ordered differences and nothing else.
+// move brings all hosts at once from the state in force to another one: the ordered differences and nothing else.
 func (c *campaign) move(ctx context.Context, to lab.State) error {
-	for _, name := range c.names() {
+	names := c.names()
+	applied := make([][]lab.Applied, len(names))
+	err := each(names, func(name lab.HostName) error {
 		all, err := tune.Transition(c.inForce, to, name)
 		if err != nil {
-			return fmt.Errorf("from state %q to %q on %s: %w", c.inForce.Name, to.Name, name, err)
+			return fmt.Errorf("from state %q on %s: %w", c.inForce.Name, name, err)
 		}
-		applied, err := c.apply(ctx, name, onHost(all))
-		if err != nil {
-			return fmt.Errorf("state %q: %w", to.Name, err)
-		}
-		to = asReadBack(to, name, applied)
+		applied[slices.Index(names, name)], err = c.apply(ctx, name, onHost(all))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("move to state %q: %w", to.Name, err)
+	}
+	for i, name := range names {
+		to = asReadBack(to, name, applied[i])
 	}
 	c.inForce = to
 	return nil
@@ -65,7 +70,7 @@ func (c *campaign) apply(ctx context.Context, name lab.HostName, changes []lab.C
 	if len(changes) == 0 {
 		return nil, nil
 	}
-	if err := c.rec.Originals(ctx, c.id, name, c.originals(name, changes)); err != nil {
+	if err := c.recordOriginals(ctx, name, changes); err != nil {
 		return nil, fmt.Errorf("record originals of %s: %w", name, err)
 	}
 	applied, err := c.hosts[name].Apply(ctx, c.id, changes)
@@ -76,6 +81,12 @@ func (c *campaign) apply(ctx context.Context, name lab.HostName, changes []lab.C
 		}
 	}
 	return applied, err
+}
+
+func (c *campaign) recordOriginals(ctx context.Context, name lab.HostName, changes []lab.Change) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rec.Originals(ctx, c.id, name, c.originals(name, changes))
 }
 
 // originals are the changes as seen from the host before the campaign.

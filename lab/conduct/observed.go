@@ -13,7 +13,7 @@ import (
 func (c *campaign) observed(run lab.Run, p lab.LoadPoint, f fresh, seen *shot) lab.Run {
 	o := observe.Observe(observe.Input{
 		Run: run, Point: p, Serving: f.serving, Facts: c.plan.Facts,
-		SharedKernel: slices.Contains(p.Hosts, run.Cell.Target), Knobs: c.readings(seen), BootIDs: c.bootIDs(),
+		SharedKernel: c.plan.SharedKernel(run.Cell.Target, p.Hosts), Knobs: c.readings(seen), BootIDs: c.bootIDs(),
 		MedianYardstickS: c.yardsticks(run), Ahead: c.ahead(run.Cell.Target),
 	})
 	maps.Copy(run.Figures, o.Figures)

@@ -2,9 +2,7 @@ package conduct
 
 import (
 	"bufio"
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -15,58 +13,20 @@ import (
 // install installs what the plan says is missing. A package manager is never interrupted half-way: a cancelled campaign
 // waits for it.
 func (c *campaign) install(ctx context.Context) error {
-	for _, name := range c.names() {
+	err := each(c.names(), func(name lab.HostName) error {
 		packages := c.plan.Packages[name]
 		if len(packages) == 0 {
-			continue
+			return nil
 		}
 		if err := c.say(ctx, lab.Event{Kind: lab.EventInstall, Host: name, Text: strings.Join(packages, " ")}); err != nil {
 			return err
 		}
-		err := c.hosts[name].Install(context.WithoutCancel(ctx), packages, io.Discard)
-		if err = cmp.Or(err, ctx.Err()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// build makes every recipe on every target, or finds it made.
-func (c *campaign) build(ctx context.Context) error {
-	for _, recipe := range c.plan.Builds {
-		c.builds[recipe.Name] = map[lab.HostName]lab.Build{}
-		for _, target := range c.names() {
-			if !c.has(target, lab.RoleTarget) {
-				continue
-			}
-			if err := c.buildOn(ctx, recipe, target); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (c *campaign) buildOn(ctx context.Context, recipe lab.Recipe, target lab.HostName) error {
-	if err := c.say(ctx, lab.Event{Kind: lab.EventBuild, Host: target, Text: recipe.Name}); err != nil {
-		return err
-	}
-	lines, wait := c.logLines(target)
-	build, err := c.hosts[target].Build(ctx, recipe, lines)
-	err = errors.Join(err, lines.Close())
-	wait()
+		return c.hosts[name].Install(context.WithoutCancel(ctx), packages, io.Discard)
+	})
 	if err != nil {
-		return refused(ctx, err, buildRefusal(recipe, target))
+		return fmt.Errorf("install packages: %w", err)
 	}
-	c.builds[recipe.Name][target] = build
-	if err := c.rec.Commit(ctx, c.id, lab.Record{Build: &build}); err != nil {
-		return fmt.Errorf("record build %s of %s: %w", recipe.Name, target, err)
-	}
-	text := fmt.Sprintf("%s %s in %.1f s", recipe.Name, build.Version, build.TookS)
-	if build.Cached {
-		text = fmt.Sprintf("%s %s, built before", recipe.Name, build.Version)
-	}
-	return c.say(ctx, lab.Event{Kind: lab.EventBuilt, Host: target, Text: text})
+	return ctx.Err()
 }
 
 // logLines turns what is written into build events, which are shown and not stored.
@@ -77,7 +37,7 @@ func (c *campaign) logLines(host lab.HostName) (io.WriteCloser, func()) {
 		defer close(done)
 		lines := bufio.NewScanner(r)
 		for lines.Scan() {
-			c.emit(lab.Event{Kind: lab.EventBuild, Campaign: c.id, Host: host, Text: lines.Text()})
+			c.show(lab.Event{Kind: lab.EventBuild, Campaign: c.id, Host: host, Text: lines.Text()})
 		}
 		_, _ = io.Copy(io.Discard, r) // a line too long for the scanner must not block the build
 	}()
@@ -85,10 +45,12 @@ func (c *campaign) logLines(host lab.HostName) (io.WriteCloser, func()) {
 }
 
 // rehearse starts and probes the server of every state once, before anything on a host is changed: a configuration
-// that the server refuses, a directive that is not in force or a port in use is found here.
+// that the server refuses, a directive that is not in force or a port in use is found here, and a target that its load
+// hosts cannot reach.
 func (c *campaign) rehearse(ctx context.Context) error {
+	reached := map[lab.HostName]bool{}
 	for _, serving := range c.plan.Servings {
-		if err := c.rehearseOne(ctx, serving, c.stateRefusal); err != nil {
+		if err := c.rehearseOne(ctx, serving, c.stateRefusal, reached); err != nil {
 			return err
 		}
 	}
@@ -96,22 +58,27 @@ func (c *campaign) rehearse(ctx context.Context) error {
 		return nil
 	}
 	for _, kind := range c.plan.Capacity.Kinds {
-		if err := c.rehearseOne(ctx, c.plan.Capacity.Servings[kind], c.capacityRefusal); err != nil {
+		if err := c.rehearseOne(ctx, c.plan.Capacity.Servings[kind], c.capacityRefusal, reached); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rehearseOne starts one server and lets it go; what the host refuses is placed in the experiment file.
-func (c *campaign) rehearseOne(ctx context.Context, s lab.Serving, place func(lab.Serving, error) lab.Refusal) error {
+// rehearseOne starts one server and lets it go; what the host refuses is placed in the experiment file. The first server
+// of a target is tried from its load hosts.
+func (c *campaign) rehearseOne(ctx context.Context, s lab.Serving, place func(lab.Serving, error) lab.Refusal, reached map[lab.HostName]bool) error {
 	serverCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	server, err := c.start(serverCtx, s)
 	if err != nil {
-		return refused(ctx, err, place(s, err))
+		return refused(ctx, fmt.Sprintf("rehearse state %q", s.State), err, place(s, err))
 	}
-	return c.ready(ctx, s, server)
+	if err := c.ready(ctx, s, server); err != nil || reached[s.Target] {
+		return err
+	}
+	reached[s.Target] = true
+	return c.reached(ctx, s)
 }
 
 // serve starts the server of a serving and says that it is ready.

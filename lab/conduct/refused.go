@@ -2,6 +2,7 @@ package conduct
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,10 +24,11 @@ func (e *RefusedError) Error() string { return e.Err.Error() }
 // Unwrap is the host's own error.
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// refused makes a refusal of what a host answered; a campaign that was cancelled was not refused.
-func refused(ctx context.Context, err error, r lab.Refusal) error {
-	if ctx.Err() != nil {
-		return err
+// refused makes a refusal of what a host answered to what was tried; a campaign that was cancelled was not refused, and a
+// lost host refuses nothing.
+func refused(ctx context.Context, tried string, err error, r lab.Refusal) error {
+	if ctx.Err() != nil || errors.Is(err, lab.ErrLost) {
+		return fmt.Errorf("%s: %w", tried, err)
 	}
 	r.Reason, r.Fatal = err.Error(), true
 	return &RefusedError{Refusal: r, Err: err}

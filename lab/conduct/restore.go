@@ -41,13 +41,15 @@ func (c *campaign) restore(ctx context.Context) (unrestored, kept map[lab.HostNa
 		errs = append(errs, answers[i].err)
 	}
 	c.inForce = c.plan.Original
-	return unrestored, kept, errors.Join(errs...)
+	if err = errors.Join(errs...); err != nil {
+		err = fmt.Errorf("restore: %w", err)
+	}
+	return unrestored, kept, err
 }
 
-// restoreAll lets every host restore from its own journal; the answers are in the order of the names.
+// restoreAll lets every host restore from its own journal, each within restoreTimeout; the answers are in the order of
+// the names.
 func (c *campaign) restoreAll(ctx context.Context, names []lab.HostName) []restored {
-	ctx, cancel := context.WithTimeout(ctx, restoreTimeout)
-	defer cancel()
 	answers := make([]restored, len(names))
 	var group sync.WaitGroup
 	for i, name := range names {

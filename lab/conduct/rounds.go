@@ -178,9 +178,9 @@ func (c *campaign) serveCells(ctx context.Context, t turn, cells []lab.CellID) (
 	}
 	server, err := c.serve(serverCtx, serving)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("start the server of state %q, round %d: %w", t.state, t.round, err)
 	}
-	if err := c.clock(ctx); err != nil {
+	if err := c.clock(ctx, t.round); err != nil {
 		return 0, err
 	}
 	c.idle = time.Now()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"ngxlab/lab"
@@ -22,6 +23,7 @@ type campaign struct {
 	rec   Recorder
 	emit  func(lab.Event)
 
+	mu      sync.Mutex                            // over builds, and over rec and emit while several hosts are busy
 	builds  map[string]map[lab.HostName]lab.Build // recipe → host → build
 	inForce lab.State                             // the state that the hosts are in
 	clocks  map[lab.HostName]lab.Clock
@@ -33,11 +35,11 @@ type campaign struct {
 }
 
 // Run walks the plan on the hosts, which must have had nothing pending in their journals when the plan's facts were
-// read. Whatever happens, an error or a cancelled ctx, it puts every host back as it was before it returns. emit is never
-// called twice at the same time. Errors say where in the campaign, on which host, and what was tried; the outcome says
-// which hosts could not be restored.
+// read. Whatever happens, an error, a lost host or a cancelled ctx, it puts every host back as it was before it returns; no
+// host keeps it for ever. emit is never called twice at the same time. Errors say where in the campaign, on which host, and
+// what was tried; the outcome says which hosts could not be restored.
 func Run(ctx context.Context, id lab.CampaignID, p lab.Plan, hosts map[lab.HostName]Machine, rec Recorder, emit func(lab.Event)) (lab.Outcome, error) {
-	c, err := begin(ctx, &campaign{id: id, plan: p, hosts: hosts, rec: rec, emit: emit})
+	c, err := begin(ctx, &campaign{id: id, plan: p, hosts: bound(hosts), rec: rec, emit: emit})
 	if err != nil {
 		return lab.Outcome{Campaign: id, Status: lab.StatusFailed}, err
 	}
@@ -90,6 +92,8 @@ func (c *campaign) work(ctx context.Context) (lab.Reason, error) {
 
 // say emits and records an event.
 func (c *campaign) say(ctx context.Context, e lab.Event) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	e.At, e.Campaign = time.Now().UTC(), c.id
 	e.Done, e.Total = len(c.runs), max(c.planned, len(c.runs))
 	e.Left = c.left()
@@ -103,8 +107,15 @@ func (c *campaign) say(ctx context.Context, e lab.Event) error {
 // sayAnyway is say where a full store must not keep the hosts from coming back.
 func (c *campaign) sayAnyway(ctx context.Context, e lab.Event) {
 	if err := c.say(ctx, e); err != nil {
-		c.emit(lab.Event{Kind: lab.EventProblem, Host: e.Host, Text: err.Error()})
+		c.show(lab.Event{Kind: lab.EventProblem, Host: e.Host, Text: err.Error()})
 	}
+}
+
+// show emits an event that is not recorded.
+func (c *campaign) show(e lab.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.emit(e)
 }
 
 // names returns the hosts in a fixed order.
@@ -151,7 +162,7 @@ func (c *campaign) end(ctx context.Context, out lab.Outcome, cause error) error 
 		text += ": " + cause.Error()
 	}
 	return errors.Join(
-		c.rec.Commit(ctx, c.id, lab.Record{Outcome: &out}),
+		c.commit(ctx, lab.Record{Outcome: &out}),
 		c.say(ctx, lab.Event{Kind: lab.EventEnd, Text: text}),
 	)
 }

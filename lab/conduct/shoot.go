@@ -2,7 +2,9 @@ package conduct
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,39 +39,40 @@ type shot struct {
 // shoot arms the load hosts, reads everything before, lets all go at one instant while watching, and reads
 // everything after.
 func (c *campaign) shoot(ctx context.Context, target lab.HostName, s lab.Serving, p lab.LoadPoint, d lab.Driving) (*shot, error) {
-	armed, err := c.arm(ctx, d.Measured)
-	if err != nil {
-		return nil, err
-	}
 	seen := &shot{}
-	if seen.before, err = c.around(ctx, target, s, seen, false); err != nil {
-		return nil, err
+	err := c.armed(ctx, d.Measured, func(sets map[lab.HostName]set) (err error) {
+		if seen.before, err = c.around(ctx, target, s, seen, false); err != nil {
+			return err
+		}
+		return c.fireWatched(ctx, target, s, p, sets, seen)
+	})
+	if err == nil {
+		seen.after, err = c.around(ctx, target, s, seen, true)
 	}
-	at := time.Now().Add(c.lead())
-	seen.began = at
-	stop := c.watch(ctx, target, s, p, at, seen)
-	seen.processes, err = c.fire(ctx, armed, at)
-	watchErr := stop(err == nil && full(p, seen.processes))
-	if err != nil {
-		return nil, err
-	}
-	if watchErr != nil {
-		return nil, watchErr
-	}
-	seen.after, err = c.around(ctx, target, s, seen, true)
 	return seen, err
 }
 
-// clock reads the clocks of all hosts.
-func (c *campaign) clock(ctx context.Context) error {
-	for _, name := range c.names() {
-		clock, err := c.hosts[name].Clock(ctx)
-		if err != nil {
-			return err
-		}
-		c.clocks[name] = clock
+// clock reads the clocks of all hosts, again for every server: they drift. What they may be wrong by is kept with the
+// campaign's events. Round 0 is none.
+func (c *campaign) clock(ctx context.Context, round int) error {
+	names := c.names()
+	clocks := make([]lab.Clock, len(names))
+	err := each(names, func(name lab.HostName) (err error) {
+		clocks[slices.Index(names, name)], err = c.hosts[name].Clock(ctx)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read the clocks: %w", err)
 	}
-	return nil
+	doubts := make([]string, len(names))
+	for i, name := range names {
+		c.clocks[name] = clocks[i]
+		doubts[i] = fmt.Sprintf("%s ±%.3f ms", name, clocks[i].UncertaintyS*1000)
+	}
+	if len(names) == 1 {
+		return nil // nothing is compared with it
+	}
+	return c.say(ctx, lab.Event{Kind: lab.EventClock, Round: round, Text: strings.Join(doubts, ", ")})
 }
 
 // lead is how far ahead the common start is set.
@@ -79,53 +82,6 @@ func (c *campaign) lead() time.Duration {
 		worst = max(worst, clock.UncertaintyS)
 	}
 	return fireLead + time.Duration(10*worst*float64(time.Second))
-}
-
-// arm starts the waiting processes on every load host.
-func (c *campaign) arm(ctx context.Context, commands map[lab.HostName][]lab.Command) (map[lab.HostName]lab.Armed, error) {
-	armed := map[lab.HostName]lab.Armed{}
-	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
-	for name, list := range commands {
-		group.Go(func() error {
-			a, err := c.hosts[name].Arm(ctx, c.ours(list))
-			mu.Lock()
-			defer mu.Unlock()
-			armed[name] = a
-			return err
-		})
-	}
-	return armed, group.Wait()
-}
-
-// ours marks commands with the campaign.
-func (c *campaign) ours(list []lab.Command) []lab.Command {
-	marked := make([]lab.Command, len(list))
-	for i, command := range list {
-		command.Campaign = c.id
-		marked[i] = command
-	}
-	return marked
-}
-
-// fire lets every armed process go at local time at and waits for all of them.
-func (c *campaign) fire(ctx context.Context, armed map[lab.HostName]lab.Armed, at time.Time) ([]lab.Process, error) {
-	var all []lab.Process
-	var mu sync.Mutex
-	group, ctx := errgroup.WithContext(ctx)
-	for name, a := range armed {
-		group.Go(func() error {
-			processes, err := c.hosts[name].Fire(ctx, a, c.clocks[name].Instant(at))
-			mu.Lock()
-			defer mu.Unlock()
-			for _, p := range processes {
-				p.Host = name
-				all = append(all, p)
-			}
-			return err
-		})
-	}
-	return all, group.Wait()
 }
 
 // involved are the hosts that a run is watched on: the target first, then its load hosts.
@@ -144,9 +100,11 @@ func (c *campaign) involved(target lab.HostName) []lab.HostName {
 func (c *campaign) around(ctx context.Context, target lab.HostName, s lab.Serving, seen *shot, after bool) (map[lab.HostName][]lab.Value, error) {
 	values := map[lab.HostName][]lab.Value{}
 	group, ctx := errgroup.WithContext(ctx)
-	for _, name := range c.involved(target) {
+	involved := c.involved(target)
+	timed := c.plan.YardstickHosts(involved)
+	for _, name := range involved {
 		read := []func() error{
-			func() error { return c.yardstick(ctx, name, seen, after) },
+			func() error { return c.yardstick(ctx, name, timed, seen, after) },
 			func() error { return c.knobs(ctx, name, seen, values) },
 			func() error { return c.sample(ctx, c.watchOf(name, target, s, lab.Watch{Once: true}), name, seen) },
 		}
@@ -168,7 +126,11 @@ func inOrder(all []func() error) error {
 	return nil
 }
 
-func (c *campaign) yardstick(ctx context.Context, name lab.HostName, seen *shot, after bool) error {
+// yardstick takes the yardstick of a host, if it is one of those timed: hosts on the same CPUs would disturb each other.
+func (c *campaign) yardstick(ctx context.Context, name lab.HostName, timed []lab.HostName, seen *shot, after bool) error {
+	if !slices.Contains(timed, name) {
+		return nil
+	}
 	y, err := c.hosts[name].Yardstick(ctx)
 	y.Host, y.After = name, after
 	seen.mu.Lock()
@@ -228,19 +190,25 @@ func full(p lab.LoadPoint, processes []lab.Process) bool {
 	return p.Timed()
 }
 
-// watch samples every host involved on one grid from local time at. The function it returns waits for the end of the
-// grid, or cuts the watching short. The samples of a timed run are held on the hosts until then.
-func (c *campaign) watch(ctx context.Context, target lab.HostName, s lab.Serving, p lab.LoadPoint, at time.Time, seen *shot) func(wait bool) error {
+// watch samples every host involved on one grid from local time at, and calls lost when a host is. The function it returns
+// waits for the end of the grid, or cuts the watching short. The samples of a timed run are held on the hosts until then.
+func (c *campaign) watch(ctx context.Context, w watching, seen *shot, lost context.CancelCauseFunc) func(wait bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	group, ctx := errgroup.WithContext(ctx)
-	interval := min(max(p.Duration.Duration/samplesPerRun, minInterval), maxInterval)
-	for _, name := range c.involved(target) {
-		w := lab.Watch{Start: c.clocks[name].Instant(at), Interval: lab.Duration{Duration: interval}}
-		if p.Timed() {
-			w.Count, w.Held = int(p.Duration.Duration/interval)+1, true
+	interval := min(max(w.point.Duration.Duration/samplesPerRun, minInterval), maxInterval)
+	for _, name := range c.involved(w.target) {
+		one := lab.Watch{Start: c.clocks[name].Instant(w.at), Interval: lab.Duration{Duration: interval}}
+		if w.point.Timed() {
+			one.Count, one.Held = int(w.point.Duration.Duration/interval)+1, true
 		}
-		w = c.watchOf(name, target, s, w)
-		group.Go(func() error { return c.sample(ctx, w, name, seen) })
+		one = c.watchOf(name, w.target, w.serving, one)
+		group.Go(func() error {
+			err := c.sample(ctx, one, name, seen)
+			if err != nil {
+				lost(err)
+			}
+			return err
+		})
 	}
 	return func(wait bool) error {
 		defer cancel()

@@ -1,0 +1,142 @@
+package conduct
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"ngxlab/lab"
+)
+
+// kin is what hosts must have in common for one binary to run on both.
+type kin struct{ distribution, architecture string }
+
+// build makes every recipe once for each distribution and architecture among the targets, on the first of them, and
+// copies it to the others. Different ones are made at the same time.
+func (c *campaign) build(ctx context.Context) error {
+	for _, recipe := range c.plan.Builds {
+		c.builds[recipe.Name] = map[lab.HostName]lab.Build{}
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for _, targets := range c.families() {
+		group.Go(func() error {
+			for _, recipe := range c.plan.Builds {
+				if err := c.buildFor(ctx, recipe, targets); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+// families are the targets that can share a binary, each in the fixed order. A host of unknown kind is alone.
+func (c *campaign) families() [][]lab.HostName {
+	var families [][]lab.HostName
+	at := map[kin]int{}
+	for _, name := range c.names() {
+		if !c.has(name, lab.RoleTarget) {
+			continue
+		}
+		k := kin{c.plan.Facts[name].Distribution, c.plan.Facts[name].Architecture}
+		i, known := at[k]
+		if !known || k.distribution == "" || k.architecture == "" {
+			i = len(families)
+			at[k] = i
+			families = append(families, nil)
+		}
+		families[i] = append(families[i], name)
+	}
+	return families
+}
+
+// buildFor makes a recipe on the first target and copies it to the others.
+func (c *campaign) buildFor(ctx context.Context, recipe lab.Recipe, targets []lab.HostName) error {
+	made, err := c.buildOn(ctx, recipe, targets[0])
+	if err != nil {
+		return err
+	}
+	return each(targets[1:], func(to lab.HostName) error { return c.copyTo(ctx, recipe, made, targets[0], to) })
+}
+
+// buildOn makes a recipe on a target, or finds it made.
+func (c *campaign) buildOn(ctx context.Context, recipe lab.Recipe, target lab.HostName) (lab.Build, error) {
+	if err := c.say(ctx, lab.Event{Kind: lab.EventBuild, Host: target, Text: recipe.Name}); err != nil {
+		return lab.Build{}, err
+	}
+	lines, wait := c.logLines(target)
+	build, err := c.hosts[target].Build(ctx, recipe, lines)
+	err = errors.Join(err, lines.Close())
+	wait()
+	if err != nil {
+		return build, refused(ctx, fmt.Sprintf("make the build %s", recipe.Name), err, buildRefusal(recipe, target))
+	}
+	text := fmt.Sprintf("%s %s in %.1f s", recipe.Name, build.Version, build.TookS)
+	if build.Cached {
+		text = fmt.Sprintf("%s %s, built before", recipe.Name, build.Version)
+	}
+	return build, c.built(ctx, recipe, target, build, text)
+}
+
+// built keeps a build that a target has.
+func (c *campaign) built(ctx context.Context, recipe lab.Recipe, target lab.HostName, build lab.Build, text string) error {
+	c.mu.Lock()
+	c.builds[recipe.Name][target] = build
+	c.mu.Unlock()
+	if err := c.commit(ctx, lab.Record{Build: &build}); err != nil {
+		return fmt.Errorf("record build %s of %s: %w", recipe.Name, target, err)
+	}
+	return c.say(ctx, lab.Event{Kind: lab.EventBuilt, Host: target, Text: text})
+}
+
+// copyTo gives a build to a further target, which builds for itself when it cannot take it: it may lack a library.
+func (c *campaign) copyTo(ctx context.Context, recipe lab.Recipe, made lab.Build, from, to lab.HostName) error {
+	began := time.Now()
+	made.From = from
+	build, err := c.transfer(ctx, made, from, to)
+	if err != nil && (ctx.Err() != nil || errors.Is(err, lab.ErrLost)) {
+		return fmt.Errorf("copy the build %s from %s to %s: %w", recipe.Name, from, to, err)
+	}
+	if err != nil {
+		text := fmt.Sprintf("cannot take the build %s from %s, and builds for itself: %v", recipe.Name, from, err)
+		if err := c.say(ctx, lab.Event{Kind: lab.EventProblem, Host: to, Text: text}); err != nil {
+			return err
+		}
+		_, err := c.buildOn(ctx, recipe, to)
+		return err
+	}
+	text := fmt.Sprintf("%s %s, copied from %s in %.1f s", recipe.Name, build.Version, from, time.Since(began).Seconds())
+	if build.Cached {
+		text = fmt.Sprintf("%s %s, the same as on %s before", recipe.Name, build.Version, from)
+	}
+	return c.built(ctx, recipe, to, build, text)
+}
+
+// errTaken ends an export whose reader needs no more.
+var errTaken = errors.New("no more is needed")
+
+// transfer asks whether a host has the build already, and sends it if not: from is read as fast as to takes it.
+func (c *campaign) transfer(ctx context.Context, made lab.Build, from, to lab.HostName) (lab.Build, error) {
+	if build, err := c.hosts[to].Import(ctx, made, strings.NewReader("")); err == nil || ctx.Err() != nil || errors.Is(err, lab.ErrLost) {
+		return build, err
+	}
+	r, w := io.Pipe()
+	sent := make(chan error, 1)
+	go func() {
+		err := c.hosts[from].Export(ctx, made, w)
+		_ = w.CloseWithError(err) // always nil; nil err is the end
+		sent <- err
+	}()
+	build, err := c.hosts[to].Import(ctx, made, r)
+	_ = r.CloseWithError(errTaken) // as above
+	if exportErr := <-sent; err != nil && exportErr != nil && !errors.Is(exportErr, errTaken) {
+		return build, exportErr // what was taken was cut off by it
+	}
+	return build, err
+}

@@ -1,0 +1,90 @@
+package ssh
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/melbahja/goph"
+	xssh "golang.org/x/crypto/ssh"
+)
+
+// Client is a login on a host. Its methods may be called at the same time. It is a hosts.Door.
+type Client struct {
+	target *target
+	ssh    *goph.Client
+	root   net.Conn // the TCP connection that all goes over
+	via    *Client  // the jump, nil = none
+	noSFTP atomic.Bool
+	close  sync.Once
+}
+
+func newClient(t *target, conn *sshConn, via *Client) *Client {
+	inner := xssh.NewClient(conn.Conn, conn.channels, conn.requests)
+	return &Client{target: t, ssh: &goph.Client{Client: inner}, root: conn.root, via: via}
+}
+
+// Address is the host's name or address after configuration, as others reach it.
+func (c *Client) Address() string { return c.target.address }
+
+// DialContext connects from the host: network "tcp" to host:port, or "unix" to the path of a socket.
+func (c *Client) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := c.ssh.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, fmt.Errorf("%s: connect to %s from there: %w", c.target.written, address, err)
+	}
+	return conn, nil
+}
+
+// farewell bounds what is still written to a far end that may not read any more.
+const farewell = time.Second
+
+// Close ends the connection, all that runs over it, and the jumps. That the far end is gone already is no error.
+func (c *Client) Close() error {
+	c.close.Do(func() {
+		_ = c.root.SetWriteDeadline(time.Now().Add(farewell))
+		_ = c.ssh.Close()
+		if c.via != nil {
+			_ = c.via.Close()
+		}
+		_ = c.ssh.Wait() // its end is what was asked for
+	})
+	return nil
+}
+
+// cut ends a connection whose far end does not answer any more.
+func (c *Client) cut() { _ = c.root.Close() }
+
+// alive asks the far end for any answer.
+func (c *Client) alive() error {
+	_, _, err := c.ssh.SendRequest("keepalive@openssh.com", true, nil)
+	return err
+}
+
+// within runs f, which cannot be interrupted, for as long as ctx allows. A result that comes later is dropped.
+func within[T any](ctx context.Context, f func() (T, error), drop func(T)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := f()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+	}
+	go func() {
+		if r := <-done; r.err == nil {
+			drop(r.value)
+		}
+	}()
+	var none T
+	return none, context.Cause(ctx)
+}

@@ -1,0 +1,233 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	xssh "golang.org/x/crypto/ssh"
+
+	"ngxlab/hosts"
+)
+
+// Open starts a script with /bin/sh -c on the host, whatever the login shell. tty asks for a terminal that passes
+// everything on unchanged; standard error then comes with standard output. ctx bounds the start only.
+func (c *Client) Open(ctx context.Context, script string, tty bool) (hosts.Pipe, error) {
+	p, err := c.start(ctx, script, tty)
+	if err != nil {
+		return nil, fmt.Errorf("%s: start a script: %w", c.target.written, err)
+	}
+	return p, nil
+}
+
+// unquotable are the characters that login shells treat differently between single quotes.
+const unquotable = "'!\\\n\r\x00"
+
+func (c *Client) start(ctx context.Context, script string, tty bool) (*process, error) {
+	if strings.ContainsAny(script, unquotable) {
+		return nil, fmt.Errorf("the script has one of ' ! \\ or a line break, which not every login shell passes on: %q", script)
+	}
+	open := func() (*process, error) { return c.session("exec /bin/sh -c '"+script+"'", tty) }
+	return within(ctx, open, func(p *process) { _ = p.Close() })
+}
+
+// rawTerminal turns off all that a terminal does to what passes (RFC 4254, section 8): the encoded modes.
+var rawTerminal = xssh.TerminalModes{
+	xssh.ECHO: 0, xssh.ECHOE: 0, xssh.ECHOK: 0, xssh.ECHONL: 0, xssh.ECHOCTL: 0, xssh.ECHOKE: 0,
+	xssh.ICANON: 0, xssh.ISIG: 0, xssh.IEXTEN: 0,
+	xssh.OPOST: 0, xssh.ONLCR: 0, xssh.OCRNL: 0, xssh.ONOCR: 0, xssh.ONLRET: 0,
+	xssh.ICRNL: 0, xssh.INLCR: 0, xssh.IGNCR: 0, xssh.ISTRIP: 0, xssh.INPCK: 0, xssh.PARMRK: 0,
+	xssh.IXON: 0, xssh.IXOFF: 0, xssh.IXANY: 0, xssh.IMAXBEL: 0,
+	xssh.CS8: 1, xssh.PARENB: 0,
+}
+
+// session starts a command in a session of its own.
+func (c *Client) session(command string, tty bool) (*process, error) {
+	channel, requests, err := c.ssh.OpenChannel("session", nil)
+	if err != nil {
+		return nil, fmt.Errorf("open a session: %w", err)
+	}
+	p := &process{client: c, channel: channel, tty: tty, ended: make(chan struct{})}
+	go p.follow(requests)
+	if tty {
+		err = p.request("pty-req", ptyRequest{Term: "dumb", Columns: 80, Rows: 24, Modes: encoded(rawTerminal)})
+	}
+	if err == nil {
+		err = p.request("exec", struct{ Command string }{command})
+	}
+	if err != nil {
+		return nil, errors.Join(err, channel.Close())
+	}
+	return p, nil
+}
+
+// ptyRequest is RFC 4254, section 6.2.
+type ptyRequest struct {
+	Term          string
+	Columns, Rows uint32
+	Width, Height uint32
+	Modes         string
+}
+
+func encoded(modes xssh.TerminalModes) string {
+	var b []byte
+	for opcode, value := range modes {
+		b = append(b, xssh.Marshal(struct {
+			Opcode byte
+			Value  uint32
+		}{opcode, value})...)
+	}
+	return string(append(b, 0)) // TTY_OP_END
+}
+
+// process is a script on the host: a hosts.Pipe.
+type process struct {
+	client  *Client
+	channel xssh.Channel
+	tty     bool
+	stderr  tail
+	ended   chan struct{}
+	how     string // it ended, set before ended is closed; "" = nobody told
+	failed  bool
+	once    sync.Once
+	err     error
+}
+
+func (p *process) request(name string, payload any) error {
+	ok, err := p.channel.SendRequest(name, true, xssh.Marshal(payload))
+	if err == nil && !ok {
+		err = errors.New("the host refuses")
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// follow keeps standard error and the way the process ended, until its channel closes.
+func (p *process) follow(requests <-chan *xssh.Request) {
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		_, _ = io.Copy(&p.stderr, p.channel.Stderr()) // to its end, however it comes
+	}()
+	p.failed = true
+	for r := range requests {
+		switch r.Type {
+		case "exit-status":
+			var status struct{ Code uint32 }
+			if xssh.Unmarshal(r.Payload, &status) == nil {
+				p.how, p.failed = fmt.Sprintf("exit status %d", status.Code), status.Code != 0
+			}
+		case "exit-signal":
+			var signal struct {
+				Name       string
+				CoreDumped bool
+				Message    string
+				Language   string
+			}
+			if xssh.Unmarshal(r.Payload, &signal) == nil {
+				p.how = strings.TrimSpace(fmt.Sprintf("killed by SIG%s %s", signal.Name, signal.Message))
+			}
+		}
+		if r.WantReply {
+			_ = r.Reply(false, nil) // a connection that is gone needs none
+		}
+	}
+	<-said
+	close(p.ended)
+}
+
+func (p *process) Read(b []byte) (int, error)  { return p.channel.Read(b) }
+func (p *process) Write(b []byte) (int, error) { return p.channel.Write(b) }
+
+const (
+	closeGrace = 10 * time.Second // an agent may take this long to end what it runs
+	silence    = 3 * time.Second  // after which a connection counts as lost: wire.GiveUp
+)
+
+// Close closes the script's standard input and waits for its end, 10 s at most, or 3 s where the host does not answer.
+func (p *process) Close() error {
+	p.once.Do(func() { p.err = p.finish() })
+	return p.err
+}
+
+func (p *process) finish() error {
+	answered := make(chan struct{})
+	go func() { // writing may block on a connection that is lost
+		defer close(answered)
+		_ = p.channel.CloseWrite()
+		if p.tty {
+			_ = p.channel.Close() // a terminal has no end of input: it hangs up
+		}
+		_ = p.client.alive()
+	}()
+	lost, grace := time.NewTimer(silence), time.NewTimer(closeGrace)
+	defer lost.Stop()
+	defer grace.Stop()
+	for waiting := answered; ; {
+		select {
+		case <-p.ended:
+			return p.ending()
+		case <-waiting:
+			lost.Stop()
+			waiting = nil
+		case <-lost.C:
+			p.client.cut()
+		case <-grace.C:
+			go func() { _ = p.channel.Close() }()
+			return fmt.Errorf("%s: the script had not ended %v after its input", p.client.target.written, closeGrace)
+		}
+	}
+}
+
+// ending is the error of a process that has ended.
+func (p *process) ending() error {
+	if !p.failed || p.tty && p.how == "" {
+		return nil
+	}
+	return fmt.Errorf("%s: %s", p.client.target.written, p.Explain())
+}
+
+// Explain tells how the script ended and what it last printed on standard error, once it has ended.
+func (p *process) Explain() string {
+	select {
+	case <-p.ended:
+	case <-time.After(100 * time.Millisecond): // its output may end a moment before it does
+		return ""
+	}
+	text := "the script ended: " + p.how
+	if p.how == "" {
+		text = "the connection to the host is gone"
+	}
+	if words := p.stderr.String(); words != "" {
+		text += ": " + words
+	}
+	return text
+}
+
+// tail keeps the last 4 KiB written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p...)
+	if cut := len(t.text) - 4<<10; cut > 0 {
+		t.text = append(t.text[:0], t.text[cut:]...)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(string(t.text))
+}

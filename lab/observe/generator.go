@@ -198,8 +198,11 @@ func startSkew(o Observation) lab.Finding {
 		return quiet("one process")
 	}
 	share := o.Run.Window.SkewS / d
-	return graded(share, skewLevels, "Measure longer, or with fewer processes.",
-		fmt.Sprintf("processes were let go within %.1f ms, %.4f of %.3g s", 1000*o.Run.Window.SkewS, share, d))
+	evidence := fmt.Sprintf("processes were let go within %.1f ms, %.4f of %.3g s", 1000*o.Run.Window.SkewS, share, d)
+	if o.ClockDoubtS > 0 {
+		evidence += fmt.Sprintf("; the clocks of their hosts are known to ±%.2g ms", 1000*o.ClockDoubtS)
+	}
+	return graded(share, skewLevels, "Measure longer, or with fewer processes.", evidence)
 }
 
 func unevenEnd(o Observation) lab.Finding {

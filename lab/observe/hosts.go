@@ -17,6 +17,7 @@ func client(in Input, s series) ClientView {
 			continue
 		}
 		v.Busy = larger(v.Busy, busyShare(a, b, generatorCPUs(in, host)))
+		v.Busy = larger(v.Busy, quotaShare(a, b, in.Facts[host].CgroupCPUs))
 		v.ThreadMax = larger(v.ThreadMax, busiestThread(a, b, pids))
 	}
 	for _, host := range loadHosts(in) {
@@ -93,7 +94,16 @@ func generatorCPUs(in Input, host lab.HostName) []int {
 	return slices.Compact(cpus)
 }
 
-// sharedCPUs are the CPUs that server and generators may both use; known when the target's CPUs are.
+// quotaShare is the share of a CPU quota that load processes used; unknown without a quota.
+func quotaShare(a, b lab.Sample, quota float64) Number {
+	if quota <= 0 {
+		return Number{}
+	}
+	load := processSeconds(a, b, func(p lab.ProcessSample) bool { return p.Role == lab.LoadProcess })
+	return known(load / seconds(a, b) / quota)
+}
+
+// sharedCPUs are the CPUs that server and generators on its kernel may both use; known when the target's CPUs are.
 func sharedCPUs(in Input) ([]int, bool) {
 	target := in.Run.Cell.Target
 	server := serverCPUs(in)
@@ -101,12 +111,18 @@ func sharedCPUs(in Input) ([]int, bool) {
 		return nil, false
 	}
 	var shared []int
-	for _, cpu := range generatorCPUs(in, target) {
-		if slices.Contains(server, cpu) {
-			shared = append(shared, cpu)
+	for _, host := range loadHosts(in) {
+		if !lab.SameKernel(in.Facts, target, host) {
+			continue
+		}
+		for _, cpu := range generatorCPUs(in, host) {
+			if slices.Contains(server, cpu) {
+				shared = append(shared, cpu)
+			}
 		}
 	}
-	return shared, true
+	slices.Sort(shared)
+	return slices.Compact(shared), true
 }
 
 // busyShare is the mean busy share of some CPUs; stolen time counts neither way.
@@ -175,32 +191,64 @@ func environment(v *HostView, in Input, s series) {
 		v.SwapPages = known(float64(b.SwapPages) - float64(a.SwapPages))
 		v.ClockStepS = known(float64(b.WallNS-a.WallNS)/1e9 - seconds(a, b))
 	}
-	pids := loadPIDs(in, v.Name)
-	if a, b, ok := s.edges(v.Name, func(sample lab.Sample) bool { return !v.Load || hasPIDs(pids)(sample) }); ok {
-		v.Foreign = foreign(a, b, in.SharedKernel)
+	if a, b, ok := s.edges(v.Name, complete(in, v.Name)); ok {
+		v.Foreign = foreign(a, b, in, s, v.Name)
 		v.Steal = steal(a, b)
 	}
 }
 
-// foreign is the CPU that was used by others than the lab's server, generators and agent. On one kernel the receive
-// path of loopback is billed to the sending process; otherwise soft interrupts belong to no process and are left out.
-func foreign(a, b lab.Sample, sharedKernel bool) Number {
-	busy := 0.0
+// complete says that a sample of a host shows all that the lab runs there.
+func complete(in Input, host lab.HostName) func(lab.Sample) bool {
+	if pids := loadPIDs(in, host); len(pids) > 0 {
+		return hasPIDs(pids)
+	}
+	return anySample
+}
+
+// foreign is the CPU that was used by others than the lab's servers, generators and agents. /proc/stat shows a container
+// the whole machine, so the lab's own are those of every host on the kernel. Where both ends of all connections are on
+// it, the receive path is billed to the sending process; otherwise soft interrupts belong to no process and are left out.
+func foreign(a, b lab.Sample, in Input, s series, host lab.HostName) Number {
+	busy, bothEnds := 0.0, oneKernel(in)
 	for _, after := range b.CPUs {
 		i := slices.IndexFunc(a.CPUs, func(c lab.CPUTimes) bool { return c.CPU == after.CPU })
 		if i < 0 {
 			continue
 		}
 		busy += after.BusyS() - a.CPUs[i].BusyS()
-		if !sharedKernel {
+		if !bothEnds {
 			busy -= after.SoftIRQS - a.CPUs[i].SoftIRQS + after.IRQS - a.CPUs[i].IRQS
 		}
 	}
 	if len(b.CPUs) == 0 {
 		return Number{}
 	}
-	ours := processSeconds(a, b, func(lab.ProcessSample) bool { return true }) + b.AgentCPUS - a.AgentCPUS
-	return known((busy - ours) / seconds(a, b))
+	cores := busy / seconds(a, b)
+	for _, name := range sharing(in, s, host) {
+		a, b, ok := s.edges(name, complete(in, name))
+		if !ok {
+			return Number{}
+		}
+		ours := processSeconds(a, b, func(lab.ProcessSample) bool { return true }) + b.AgentCPUS - a.AgentCPUS
+		cores -= ours / seconds(a, b)
+	}
+	return known(cores)
+}
+
+// sharing are the hosts of the run and those sampled that are on a host's kernel, itself among them.
+func sharing(in Input, s series, host lab.HostName) []lab.HostName {
+	names := append(loadHosts(in), in.Run.Cell.Target)
+	for name := range s.of {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name lab.HostName) bool { return !lab.SameKernel(in.Facts, host, name) })
+}
+
+// oneKernel reports whether the target and all generators are on one kernel.
+func oneKernel(in Input) bool {
+	elsewhere := func(host lab.HostName) bool { return !lab.SameKernel(in.Facts, in.Run.Cell.Target, host) }
+	return in.SharedKernel && !slices.ContainsFunc(loadHosts(in), elsewhere)
 }
 
 func steal(a, b lab.Sample) Number {

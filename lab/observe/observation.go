@@ -19,7 +19,7 @@ type Input struct {
 	Point   lab.LoadPoint
 	Serving lab.Serving // for its CPUs, port and configuration
 	Facts   map[lab.HostName]lab.Facts
-	// SharedKernel: load and target run on one kernel (this machine, containers).
+	// SharedKernel: a load host runs on the target's kernel (this machine, containers); see lab.Plan.SharedKernel.
 	SharedKernel bool
 	Knobs        []KnobReading
 	// BootIDs before the run, per host; a sample with another one means a reboot.
@@ -28,6 +28,8 @@ type Input struct {
 	MedianYardstickS map[lab.HostName]float64
 	// Ahead is how far each host's clock is ahead of the target's.
 	Ahead map[lab.HostName]time.Duration
+	// ClockDoubt is how far those may be off, per host; a host that is left out has the target's own clock.
+	ClockDoubt map[lab.HostName]time.Duration
 }
 
 // KnobReading is one knob read before and after the run.
@@ -57,6 +59,7 @@ type Observation struct {
 	Figures      lab.Figures // of the run, with those derived from the samples
 	Sampled      bool        // there are samples at all
 	SharedKernel bool
+	ClockDoubtS  float64 // of the host whose clock is known worst against the target's; 0 = all have one clock
 	Grid         GridView
 	Counts       CountView
 	Server       ServerView
@@ -84,6 +87,7 @@ type CountView struct {
 // ServerView is the server within the window.
 type ServerView struct {
 	CPUs              int       // it may use
+	Quota             float64   // CPU time per time that its container may use; 0 = no bound
 	Workers           []float64 // cores per worker, descending
 	Cores             Number    // all processes
 	FDs, FDLimit      Number    // of the worker with the highest share

@@ -21,6 +21,9 @@ func Observe(in Input) Observation {
 	for m, v := range in.Run.Figures {
 		o.Figures[m] = v
 	}
+	for _, host := range loadHosts(in) {
+		o.ClockDoubtS = max(o.ClockDoubtS, in.ClockDoubt[host].Seconds())
+	}
 	s := newSeries(in)
 	target := in.Run.Cell.Target
 	o.Grid.Target = len(s.inside(target))
@@ -116,7 +119,7 @@ var (
 )
 
 func server(in Input, s series) ServerView {
-	v := ServerView{CPUs: len(serverCPUs(in)), Probe: in.Run.Server.Probes[in.Point.URL]}
+	v := ServerView{CPUs: len(serverCPUs(in)), Quota: in.Facts[in.Run.Cell.Target].CgroupCPUs, Probe: in.Run.Server.Probes[in.Point.URL]}
 	v.KeepAliveRequests = defaultKeepAliveRequests
 	if config := in.Serving.Config; config != "" {
 		v.WorkerConnections = known(firstNumber(workerConnections, config, defaultWorkerConnections))

@@ -46,11 +46,20 @@ func logged(o Observation, text string) bool {
 	return false
 }
 
+// usable is how many cores the workers can use: one each, no more than the CPUs they may be on, nor their quota.
+func (v ServerView) usable() float64 {
+	most := float64(min(v.CPUs, max(len(v.Workers), 1)))
+	if v.Quota > 0 {
+		most = min(most, v.Quota)
+	}
+	return most
+}
+
 func serverCPU(o Observation) lab.Finding {
 	if !o.Server.Cores.Known || len(o.Server.Workers) == 0 || o.Server.CPUs == 0 {
 		return unknown("no samples of the server's processes within the window")
 	}
-	most := float64(min(o.Server.CPUs, len(o.Server.Workers)))
+	most := o.Server.usable()
 	all := 0.0
 	for _, w := range o.Server.Workers {
 		all += w
@@ -190,7 +199,7 @@ func latencyBound(o Observation) lab.Finding {
 			return quiet("%s was the limit", r.Code)
 		}
 	}
-	share := cores.Value / float64(min(o.Server.CPUs, max(len(o.Server.Workers), 1)))
+	share := cores.Value / o.Server.usable()
 	values := map[string]float64{"generator_busy": busy.Value, "server_busy": share, "little_ratio": l.Value, "threshold": notBusy}
 	evidence := fmt.Sprintf("generator %.2f and server %.2f busy, Little's ratio %.2f (each against %.2f)", busy.Value, share, l.Value, notBusy)
 	generator := max(busy.Value, o.Client.ThreadMax.Value)

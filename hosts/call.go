@@ -53,8 +53,8 @@ func (h *Host) failed(ctx context.Context, path string, err error) error {
 	case errors.As(err, &sent):
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	case h.ended():
-		err = h.gone()
+	case silent(err), h.ended():
+		err = h.gone(err)
 	}
 	return fmt.Errorf("%s: %s: %w", h.name, strings.TrimPrefix(path, "/"), err)
 }

@@ -13,6 +13,7 @@ type conn struct {
 	pipe   Pipe
 	in     *io.PipeReader
 	once   sync.Once
+	began  time.Time     // of closing
 	closed chan struct{} // when the pipe is, too
 	err    error         // of closing the pipe
 
@@ -46,6 +47,7 @@ func (c *conn) Write(p []byte) (int, error) { return c.pipe.Write(p) }
 // Close ends reads at once and begins to close the pipe; wait says how that went.
 func (c *conn) Close() error {
 	c.once.Do(func() {
+		c.began = time.Now()
 		_ = c.in.Close() // never fails
 		go func() {
 			c.err = c.pipe.Close()
@@ -62,7 +64,7 @@ func (c *conn) wait() error {
 	return c.err
 }
 
-// How long a message waits for what the pipe has to say of its end.
+// How long after closing a message waits for what the pipe has to say of its end.
 const (
 	endOfProcess = 2 * time.Second        // of one that is ending by itself
 	endOfLink    = 250 * time.Millisecond // of one that no longer answers
@@ -73,7 +75,7 @@ func (c *conn) ending(limit time.Duration) string {
 	_ = c.Close() // never fails
 	select {
 	case <-c.closed:
-	case <-time.After(limit):
+	case <-time.After(time.Until(c.began.Add(limit))):
 	}
 	if text := c.pipe.Explain(); text != "" {
 		return "; " + text
@@ -85,12 +87,16 @@ func (c *conn) ending(limit time.Duration) string {
 type complaints struct{ conn *conn }
 
 func (c complaints) Write(p []byte) (int, error) {
-	c.conn.mu.Lock()
-	defer c.conn.mu.Unlock()
-	if len(c.conn.log) < 1000 {
-		c.conn.log = append(c.conn.log, strings.TrimSpace(string(p)))
-	}
+	c.conn.complain(strings.TrimSpace(string(p)))
 	return len(p), nil
+}
+
+func (c *conn) complain(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.log) < 1000 {
+		c.log = append(c.log, text)
+	}
 }
 
 // complaint is why the session gave up, for a message; "" when the link just ended.

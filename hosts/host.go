@@ -87,12 +87,25 @@ func (h *Host) Close() error {
 	return h.closed
 }
 
-// gone says why the session ended.
-func (h *Host) gone() error {
-	why := h.conn.complaint()
-	limit := endOfProcess
+// gone says why the session ended, or ends one over a link that takes nothing any more (err); it is a lab.ErrLost.
+func (h *Host) gone(err error) error {
+	if silent(err) {
+		h.conn.complain("yamux: " + err.Error())
+	}
+	limit, why := endOfProcess, h.conn.complaint()
 	if why != "" {
 		limit = endOfLink
 	}
-	return fmt.Errorf("the link to the agent is gone%s%s", why, h.conn.ending(limit))
+	return &lostError{"the link to the agent is gone" + why + h.conn.ending(limit)}
 }
+
+// silent reports that nothing could be sent for as long as a link may be silent.
+func silent(err error) bool {
+	return errors.Is(err, yamux.ErrConnectionWriteTimeout) || errors.Is(err, yamux.ErrTimeout)
+}
+
+// lostError is a lab.ErrLost in words of its own.
+type lostError struct{ text string }
+
+func (e *lostError) Error() string        { return e.text }
+func (e *lostError) Is(target error) bool { return target == lab.ErrLost }

@@ -3,6 +3,7 @@ package conduct
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"ngxlab/lab"
 	"ngxlab/lab/observe"
@@ -14,12 +15,23 @@ func (c *campaign) observed(run lab.Run, p lab.LoadPoint, f fresh, seen *shot) l
 	o := observe.Observe(observe.Input{
 		Run: run, Point: p, Serving: f.serving, Facts: c.plan.Facts,
 		SharedKernel: c.plan.SharedKernel(run.Cell.Target, p.Hosts), Knobs: c.readings(seen), BootIDs: c.bootIDs(),
-		MedianYardstickS: c.yardsticks(run), Ahead: c.ahead(run.Cell.Target),
+		MedianYardstickS: c.yardsticks(run), Ahead: c.ahead(run.Cell.Target), ClockDoubt: c.clockDoubt(run.Cell.Target),
 	})
 	maps.Copy(run.Figures, o.Figures)
 	run.Findings, run.Validity = observe.Judge(o, observe.Rules())
 	run.Limit = observe.Limiting(run.Findings)
 	return run
+}
+
+// clockDoubt is how far the other hosts' clocks may be off against the target's.
+func (c *campaign) clockDoubt(target lab.HostName) map[lab.HostName]time.Duration {
+	doubt := map[lab.HostName]time.Duration{}
+	for name, clock := range c.clocks {
+		if name != target {
+			doubt[name] = lab.Seconds(clock.UncertaintyS + c.clocks[target].UncertaintyS).Duration
+		}
+	}
+	return doubt
 }
 
 // readings hold every knob of the hosts against the state in force: what it should be, and what it was before or, when

@@ -161,11 +161,15 @@ func (c *campaign) knobIDs(name lab.HostName) []lab.KnobID {
 	return ids
 }
 
-// watchOf completes a watch for a host: server things on the target, load processes on load hosts.
+// watchOf completes a watch for a host: server things on the target, load processes on load hosts. On the kernel of a pinned
+// server the monitors keep off its CPUs.
 func (c *campaign) watchOf(name, target lab.HostName, s lab.Serving, w lab.Watch) lab.Watch {
 	w.Load = c.has(name, lab.RoleLoad)
 	if name == target {
-		w.Server, w.StatusPort, w.Ports, w.Avoid = true, s.StatusPort, []int{s.Port}, s.CPUs
+		w.Server, w.StatusPort, w.Ports = true, s.StatusPort, []int{s.Port}
+	}
+	if c.plan.SameKernel(name, target) {
+		w.Avoid = s.CPUs
 	}
 	return w
 }

@@ -54,7 +54,7 @@ var mayImport = map[string][]string{
 }
 
 // testsOnly are packages that only tests may import; what they import themselves is free.
-var testsOnly = []string{"internal/testlab"}
+var testsOnly = []string{"internal/testlab", "internal/testlab/dockerlab"}
 
 // agentOutside is what the agent may import from outside; what these import in turn is theirs.
 var agentOutside = []string{

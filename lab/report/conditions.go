@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"ngxlab/lab"
 	"ngxlab/templates"
@@ -12,7 +11,9 @@ import (
 // conditions are what somebody must know to compare with their own.
 func (s *study) conditions() (templates.Section, error) {
 	section := templates.Section{ID: "conditions", Title: "Conditions"}
-	section.Blocks = append(section.Blocks, heading("Hosts"), s.hostTable())
+	section.Blocks = append(section.Blocks, heading("Hosts"))
+	section.Blocks = append(section.Blocks, s.sharedKernels()...)
+	section.Blocks = append(section.Blocks, s.hostTable())
 	if t := s.versionTable(); !t.empty() {
 		section.Blocks = append(section.Blocks, heading("Tools and packages"), t.block())
 	}
@@ -25,102 +26,6 @@ func (s *study) conditions() (templates.Section, error) {
 		section.Blocks = append(section.Blocks, heading("Said by the plan beforehand"), templates.Block{List: warnings})
 	}
 	return section, nil
-}
-
-// hostTable has one row per property and one column per host.
-func (s *study) hostTable() templates.Block {
-	columns := []string{"property"}
-	hosts := s.Plan.Experiment.Hosts
-	for _, h := range hosts {
-		columns = append(columns, string(h.Name))
-	}
-	t := newTable(columns...)
-	for _, property := range hostProperties {
-		row := []templates.Text{plain(property.name)}
-		for _, h := range hosts {
-			facts, known := s.Plan.Facts[h.Name]
-			value := ""
-			if known || property.ofHost {
-				value = property.value(h, facts)
-			}
-			row = append(row, plain(orUnknown(value)))
-		}
-		t.row(row...)
-	}
-	return t.block()
-}
-
-// hostProperties are the rows of the host table.
-var hostProperties = []struct {
-	name   string
-	ofHost bool // known without facts
-	value  func(lab.Host, lab.Facts) string
-}{
-	{"roles", true, func(h lab.Host, _ lab.Facts) string { return joinRoles(h.Roles) }},
-	{"reached by", true, func(h lab.Host, _ lab.Facts) string {
-		if h.Local {
-			return "this machine, loopback"
-		}
-		return h.Address
-	}},
-	{"CPU", false, func(_ lab.Host, f lab.Facts) string { return f.CPUModel }},
-	{"cores (usable)", false, func(_ lab.Host, f lab.Facts) string {
-		return fmt.Sprintf("%s (%s)", number(f.Cores), number(len(f.CPUs)))
-	}},
-	{"memory", false, func(_ lab.Host, f lab.Facts) string { return sizeIf(f.MemoryBytes) }},
-	{"kernel", false, func(_ lab.Host, f lab.Facts) string { return f.Kernel }},
-	{"distribution", false, func(_ lab.Host, f lab.Facts) string { return f.Distribution }},
-	{"architecture", false, func(_ lab.Host, f lab.Facts) string { return f.Architecture }},
-	{"virtualisation", false, func(_ lab.Host, f lab.Facts) string { return f.Virtualisation }},
-	{"frequency governor", false, func(_ lab.Host, f lab.Facts) string { return f.Governor }},
-	{"open files, soft and hard", false, func(_ lab.Host, f lab.Facts) string {
-		return number(f.NofileSoft) + " and " + number(f.NofileHard)
-	}},
-	{"network cards", false, func(_ lab.Host, f lab.Facts) string { return nics(f.NICs) }},
-	{"agent runs as root", false, func(_ lab.Host, f lab.Facts) string { return yesNo(f.Root) }},
-	{"compiler", false, func(_ lab.Host, f lab.Facts) string { return f.Compiler }},
-	{"agent", false, func(_ lab.Host, f lab.Facts) string { return f.Agent }},
-}
-
-func number(n int) string {
-	if n == 0 {
-		return lab.Unknown
-	}
-	return count(int64(n))
-}
-
-func sizeIf(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return bytesIn(float64(n))
-}
-
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
-}
-
-func joinRoles(roles []lab.Role) string {
-	var words []string
-	for _, r := range roles {
-		words = append(words, string(r))
-	}
-	return strings.Join(words, ", ")
-}
-
-func nics(all []lab.NIC) string {
-	var words []string
-	for _, n := range all {
-		word := n.Name
-		if n.SpeedMbitS > 0 {
-			word += " " + count(int64(n.SpeedMbitS)) + " Mbit/s"
-		}
-		words = append(words, word)
-	}
-	return strings.Join(words, ", ")
 }
 
 // versionTable names the load tools and the packages of each host.
@@ -293,13 +198,28 @@ func (s *study) design() []templates.Text {
 	if e.Repeat.Why != "" {
 		list = append(list, plain("why these: "+e.Repeat.Why))
 	}
-	if p := s.Plan.Capacity; p != nil && p.SharedKernel {
-		list = append(list, plain("load and target share one kernel: CPU and memory of both ends mix, loopback bills the server's receive path to the client, and absolute figures do not compare with networked ones"))
+	if s.sharesKernel() {
+		path := "loopback"
+		if len(s.Plan.Kernels) > 0 {
+			path = "the network inside the machine"
+		}
+		list = append(list, plain("load and target share one kernel: CPU and memory of both ends mix, "+path+" bills the server's receive path to the client, and absolute figures do not compare with networked ones"))
 	}
 	if len(s.parts) > 1 {
 		list = append(list, plain(fmt.Sprintf("the campaign was resumed under other conditions and has %d parts, which are never compared with each other; ladder and charts show the last", len(s.parts))))
 	}
 	return list
+}
+
+// sharesKernel reports whether load came from the target's kernel in any cell or in the capacity part.
+func (s *study) sharesKernel() bool {
+	if p := s.Plan.Capacity; p != nil && p.SharedKernel {
+		return true
+	}
+	return slices.ContainsFunc(s.Plan.Cells, func(c lab.Cell) bool {
+		l, known := s.Plan.Load(c.ID.Load)
+		return known && s.Plan.SharedKernel(c.ID.Target, l.Hosts)
+	})
 }
 
 func (s *study) warnings() []templates.Text {

@@ -1,16 +1,18 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"ngxlab/hosts/ssh"
 	"ngxlab/lab"
 	"ngxlab/store"
 )
@@ -26,16 +28,22 @@ type app struct {
 	stateDir string // of the agent, "" for its own choice
 	agent    string // path of an agent to use instead of the embedded one, "" for none
 
-	attach func(ctx context.Context, h lab.Host) (*machine, error)
+	attach func(ctx context.Context, inLab string, h lab.Host) (*machine, error) // inLab is the Docker lab that it may be of
 	now    func() time.Time
 
-	touching atomic.Bool // hosts may not be as they were
+	ssh    ssh.Options
+	docker engine
+
+	said    sync.Mutex    // one note at a time
+	answers *bufio.Reader // of in, to questions
+	asks    bool          // in is a terminal: a person can answer
+	touched touched
 }
 
-// newApp returns an app for the streams, with this machine as the host it can reach.
+// newApp returns an app for the streams, which reaches real hosts.
 func newApp(in io.Reader, out, err io.Writer) *app {
-	a := &app{in: in, out: out, err: err, version: version, now: time.Now}
-	a.attach = a.attachLocal
+	a := &app{in: in, out: out, err: err, version: version, now: time.Now, answers: bufio.NewReader(in), ssh: ssh.Options{Keys: ssh.NewKeys()}}
+	a.attach = a.reach
 	return a
 }
 
@@ -43,7 +51,7 @@ func newApp(in io.Reader, out, err io.Writer) *app {
 func (a *app) execute(ctx context.Context, args []string) int {
 	root := newRoot(a)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := errors.Join(root.ExecuteContext(ctx), a.docker.close(), a.ssh.Keys.Close())
 	if err == nil {
 		return exitDone
 	}
@@ -53,31 +61,26 @@ func (a *app) execute(ctx context.Context, args []string) int {
 
 // interrupted says what the first interrupt does.
 func (a *app) interrupted() {
-	if a.touching.Load() {
+	if _, left := a.touched.left(); len(left) > 0 {
 		a.note("\ninterrupted: putting the hosts back; interrupt again to leave at once")
 	}
 }
 
 // leave says what the second interrupt leaves behind, and returns the exit code.
 func (a *app) leave() int {
-	if !a.touching.Load() {
+	x, left := a.touched.left()
+	if len(left) == 0 {
 		return exitInterrupted
 	}
 	a.note("left before the hosts were put back")
-	a.note("hint: run %q", a.restoreCommand())
+	a.note("hint: run %q", a.restoreCommand(x, left))
 	return exitUnrestored
-}
-
-// restoreCommand is the command that puts this machine back, with the flags without which it would not find the journal.
-func (a *app) restoreCommand() string {
-	if a.stateDir == "" {
-		return "ngxlab restore"
-	}
-	return "ngxlab restore --state-dir " + a.stateDir
 }
 
 // note prints one line to the error stream. A line that cannot be written there has nowhere else to go.
 func (a *app) note(format string, args ...any) {
+	a.said.Lock()
+	defer a.said.Unlock()
 	_, _ = fmt.Fprintf(a.err, format+"\n", args...)
 }
 
@@ -86,8 +89,8 @@ func newRoot(a *app) *cobra.Command {
 	root := group(&cobra.Command{
 		Use:           "ngxlab",
 		Short:         "Reproducible tuning studies of web servers",
-		Long:          "ngxlab builds the servers of an experiment file, moves this machine from one tuned state to the next, drives the load,\nwatches both sides, keeps every run in one SQLite file, puts the machine back as it was, and writes the study up.",
-		Example:       "  ngxlab run quickstart\n  ngxlab init study.yaml && ngxlab plan study.yaml && ngxlab run study.yaml",
+		Long:          "ngxlab builds the servers of an experiment file, moves the target from one tuned state to the next, drives the load,\nwatches both sides, keeps every run in one SQLite file, puts the hosts back as they were, and writes the study up.",
+		Example:       "  ngxlab run quickstart\n  ngxlab init study.yaml && ngxlab plan study.yaml && ngxlab run study.yaml\n  ngxlab hosts facts root@web1 bench@load1",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	})
@@ -98,7 +101,7 @@ func newRoot(a *app) *cobra.Command {
 	root.SetHelpCommand(newHelp(a))
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.PersistentFlags().StringVar(&a.db, "db", "lab.db", "the database file")
-	root.PersistentFlags().StringVar(&a.stateDir, "state-dir", "", "where the agent on this machine keeps its journal and builds (default: its own choice)")
+	root.PersistentFlags().StringVar(&a.stateDir, "state-dir", "", "where the agent on each host keeps its journal and builds (default: its own choice)")
 	root.PersistentFlags().StringVar(&a.agent, "agent", "", "an agent to use instead of the one in this program")
 	hide(root, "agent")
 	for _, command := range []func(*app) *cobra.Command{

@@ -43,7 +43,12 @@ func isExperiment(what string) bool {
 	if _, err := os.Stat(what); !errors.Is(err, fs.ErrNotExist) || strings.HasSuffix(what, ".yaml") {
 		return true
 	}
-	_, err := experiments.Open(what)
+	return inLibrary(what)
+}
+
+// inLibrary reports whether an experiment of that name comes with ngxlab.
+func inLibrary(name string) bool {
+	_, err := experiments.Open(name)
 	return err == nil
 }
 

@@ -51,9 +51,18 @@ func TestCommandsPrintWhatTheyAreKnownToPrint(t *testing.T) {
 		{"report", 0, []string{"report", "small-20261130-181502", "--out", "DIR/report"}},
 		{"status", 0, []string{"status"}},
 		{"restore", 0, []string{"restore"}},
-		{"restore-ssh", 1, []string{"restore", "web1"}},
+		{"restore-ssh", 3, []string{"restore", "web1"}},
 		{"resume-done", 1, []string{"resume"}},
+		{"restore-file", 0, []string{"restore", "DIR/small.yaml", "here"}},
+		{"restore-missing-host", 2, []string{"restore", "DIR/small.yaml", "her"}},
+		{"restore-bad-host", 2, []string{"restore", "user@"}},
 		{"hosts-facts", 0, []string{"hosts", "facts"}},
+		{"hosts-facts-unreachable", 1, []string{"hosts", "facts", "web1", "local", "bench@load1:2222"}},
+		{"hosts-facts-json", 1, []string{"hosts", "facts", "--json", "web1"}},
+		{"hosts-list", 1, []string{"hosts", "list", "DIR/two.yaml"}},
+		{"hosts-clean", 0, []string{"hosts", "clean"}},
+		{"hosts-trust-local", 2, []string{"hosts", "trust", "local"}},
+		{"hosts-up-none", 1, []string{"hosts", "up", "DIR/small.yaml"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := newCommand(t)
@@ -61,6 +70,7 @@ func TestCommandsPrintWhatTheyAreKnownToPrint(t *testing.T) {
 			c.write("bad.yaml", strings.Replace(study, "title:", "titel:", 1))
 			c.write("refused.yaml", strings.Replace(strings.Replace(study, "    unsupported: skip\n", "", 1), "connections: 10,", "connections: 2000,", 1))
 			c.write("ssh.yaml", strings.Replace(study, "local: true", "address: 10.0.0.1", 1))
+			c.write("two.yaml", strings.Replace(study, "hosts:", "hosts:\n  web: {address: 10.0.0.1, user: root, port: 2222, roles: [load]}", 1))
 			c.filled("small-20261130-171502", 1.3)
 			c.filled("small-20261130-181502", 1.2)
 			if code := c.run(tc.line...); code != tc.code {
@@ -77,7 +87,7 @@ func TestJSONOfReadingCommandsIsOneValueWithSnakeCaseKeys(t *testing.T) {
 	c.filled("small-20261130-171502", 1.3)
 	for _, line := range [][]string{
 		{"version"}, {"library"}, {"check", "DIR/small.yaml"}, {"plan", "DIR/small.yaml"}, {"list"}, {"show"}, {"show", "1"}, {"show", "1", "--raw"},
-		{"compare", "log off", "default"}, {"compare", "small", "small"}, {"verify", "small"}, {"status"}, {"restore"}, {"hosts", "facts"},
+		{"compare", "log off", "default"}, {"compare", "small", "small"}, {"verify", "small"}, {"status"}, {"restore"}, {"hosts", "facts"}, {"hosts", "list", "local"}, {"hosts", "clean"},
 		{"report", "--out", "DIR/r"},
 	} {
 		if code := c.run(append(line, "--json")...); code != 0 {

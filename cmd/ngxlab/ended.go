@@ -13,64 +13,97 @@ import (
 	"ngxlab/store"
 )
 
-// mend tries the hosts that could not be put back once more, each through a new agent: the one before may have ended.
-// What it puts back is taken out of the outcome, in the store too.
-func (a *app) mend(ctx context.Context, s *store.Store, f *fleet, x lab.Experiment, out *lab.Outcome) error {
+// reattachTimeout bounds how long a host whose link was lost is tried to be reached again.
+const reattachTimeout = 15 * time.Second
+
+// mend tries the hosts that could not be put back once more, all at the same time and each through a new agent: the link
+// to the one before may be lost, its address another now. What it puts back is taken out of the outcome, in the store
+// too.
+func (a *app) mend(ctx context.Context, s *store.Store, f *fleet, out *lab.Outcome) error {
 	if len(out.Unrestored) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
-	defer cancel()
-	for _, h := range x.Hosts {
-		if _, bad := out.Unrestored[h.Name]; !bad {
-			continue
+	ctx = context.WithoutCancel(ctx)
+	all := make([][]lab.Restored, len(f.x.Hosts))
+	errs := forEach(ctx, len(f.x.Hosts), reattachTimeout+restoreTimeout, func(ctx context.Context, i int) (err error) {
+		if _, bad := out.Unrestored[f.x.Hosts[i].Name]; bad {
+			all[i], err = a.again(ctx, f, i)
 		}
-		a.note("%s: trying again to put it back, through a new agent", h.Name)
-		restored, err := a.again(ctx, f, h)
-		if err != nil {
-			a.note("%v", err)
+		return err
+	})
+	for i, h := range f.x.Hosts {
+		if errs[i] != nil {
+			a.note("%v", errs[i])
 			continue
 		}
 		delete(out.Unrestored, h.Name)
-		for _, r := range restored {
-			if r.Outcome == lab.RestoreForeign {
-				out.Kept[h.Name] = append(out.Kept[h.Name], r)
-			}
+		if kept := foreign(all[i]); len(kept) > 0 {
+			out.Kept[h.Name] = append(out.Kept[h.Name], kept...)
 		}
 	}
 	return s.Commit(ctx, out.Campaign, lab.Record{Outcome: out})
 }
 
-// lockPoll is how often a host is asked again that the ending agent still holds.
-const lockPoll = 100 * time.Millisecond
+// foreign are those that someone else had changed, and that were kept.
+func foreign(all []lab.Restored) []lab.Restored {
+	return slices.DeleteFunc(slices.Clone(all), func(r lab.Restored) bool { return r.Outcome != lab.RestoreForeign })
+}
+
+// poll is how often a host is asked again: that is not reached, or that the ending agent still holds.
+const poll = 100 * time.Millisecond
 
 // again lets a host go, attaches it anew and restores it. It waits for the agent before to end what it started.
-func (a *app) again(ctx context.Context, f *fleet, h lab.Host) ([]lab.Restored, error) {
-	_ = f.machines[h.Name].close() // how its agent ended is in the campaign's error
-	m, err := a.attach(ctx, h)
-	if err != nil {
+func (a *app) again(ctx context.Context, f *fleet, i int) ([]lab.Restored, error) {
+	h := f.x.Hosts[i]
+	a.note("%s: trying again to put it back, through a new agent", h.Name)
+	_ = f.machines[i].close() // how its agent ended is in the campaign's error
+	switch err := a.reattach(ctx, f, i); {
+	case isGone(err):
+		a.note("%s: its container is gone: nothing to put back", h.Name)
+		return nil, nil
+	case err != nil:
 		return nil, err
 	}
-	f.machines[h.Name] = m
-	ticks := time.NewTicker(lockPoll)
-	defer ticks.Stop()
 	for {
-		restored, err := m.Restore(ctx)
-		var remote *wire.Error
-		if !errors.As(err, &remote) || remote.Kind != wire.KindLocked {
+		restored, err := a.putBack(ctx, f.x, h.Name, f.machines[i])
+		if !inUse(err) || !pause(ctx, poll) {
 			return restored, err
 		}
-		select {
-		case <-ctx.Done():
-			return restored, err
-		case <-ticks.C:
+	}
+}
+
+// reattach attaches a host anew, again and again while the bound lasts.
+func (a *app) reattach(ctx context.Context, f *fleet, i int) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, reattachTimeout, fmt.Errorf("not reached within %v: %w", reattachTimeout, context.DeadlineExceeded))
+	defer cancel()
+	for {
+		m, err := a.attach(ctx, f.x.Name, f.x.Hosts[i])
+		if err == nil {
+			f.machines[i] = m
+			return nil
 		}
+		if isGone(err) || !pause(ctx, 5*poll) {
+			return err
+		}
+	}
+}
+
+// pause waits that long, and reports whether ctx has not ended meanwhile.
+func pause(ctx context.Context, long time.Duration) bool {
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
 	}
 }
 
 // restoreStatus says of every host whether it is as it was.
 func (a *app) restoreStatus(f *fleet, out lab.Outcome) {
-	for _, name := range f.names {
+	for _, h := range f.x.Hosts {
+		name := h.Name
 		left, bad := out.Unrestored[name]
 		kept := out.Kept[name]
 		switch {
@@ -90,15 +123,15 @@ func (a *app) restoreStatus(f *fleet, out lab.Outcome) {
 // unrestored is the error of hosts that could not be put back; nil when all were.
 func (a *app) unrestored(f *fleet, out lab.Outcome) error {
 	var hosts []lab.HostName
-	for _, name := range f.names {
-		if _, bad := out.Unrestored[name]; bad {
-			hosts = append(hosts, name)
+	for _, h := range f.x.Hosts {
+		if _, bad := out.Unrestored[h.Name]; bad {
+			hosts = append(hosts, h.Name)
 		}
 	}
 	if len(hosts) == 0 {
 		return nil
 	}
-	return &unrestoredError{hosts: hosts, restore: a.restoreCommand()}
+	return &unrestoredError{hosts: hosts, restore: a.restoreCommand(f.x, hosts)}
 }
 
 // stopped says why a campaign did not reach its end, and how it can go on.

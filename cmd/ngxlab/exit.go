@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"ngxlab/agent/wire"
 	"ngxlab/experiments"
 	"ngxlab/lab"
 	"ngxlab/store"
@@ -79,14 +78,18 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// printError prints everything that went wrong, then the advice on a line of its own. Problems of an experiment file and
-// refusals carry theirs.
+// printError prints everything that went wrong, then the advice on a line of its own. Problems of an experiment file,
+// refusals and what went wrong with a host carry theirs.
 func printError(w io.Writer, err error) {
 	var text strings.Builder
+	var without []error // advice of their own
 	for _, part := range parts(err) {
 		text.WriteString(errorText(part) + "\n")
+		if host := new(hostError); !errors.As(part, &host) {
+			without = append(without, part)
+		}
 	}
-	if hint := hintFor(err); hint != "" {
+	if hint := hintFor(errors.Join(without...)); hint != "" {
 		text.WriteString("hint: " + hint + "\n")
 	}
 	_, _ = io.WriteString(w, text.String()) // the last resort: nowhere else to say it
@@ -129,10 +132,7 @@ func hintFor(err error) string {
 	var both *store.AmbiguousError
 	var run *store.RunNotFoundError
 	var path *fs.PathError
-	var remote *wire.Error
 	switch {
-	case errors.As(err, &remote) && remote.Kind == wire.KindLocked: // also when that is why nothing was put back
-		return "wait until that campaign has ended, or end it"
 	case errors.As(err, &unrestored):
 		return fmt.Sprintf("run %q", unrestored.restore)
 	case errors.As(err, &usage):

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
@@ -11,46 +10,75 @@ import (
 
 func newHosts(a *app) *cobra.Command {
 	hosts := group(&cobra.Command{
-		Use:     "hosts",
-		Short:   "Look at hosts",
-		Example: "  ngxlab hosts facts",
+		Use:   "hosts",
+		Short: "Look at hosts, trust them, clean them up, and make throwaway ones",
+		Long: "A HOST is [user@]host[:port], a name of ~/.ssh/config, or local (this machine, the default). After an experiment\n" +
+			"FILE it is a name from there (default: all of its hosts).",
+		Example: "  ngxlab hosts facts\n  ngxlab hosts list study.yaml\n  ngxlab hosts trust bench@load1",
 	})
-	var asJSON bool
-	facts := &cobra.Command{
-		Use:     "facts",
-		Short:   "Print what is known of this machine",
-		Example: "  ngxlab hosts facts --json | jq .sysctls",
-		Args:    args(cobra.NoArgs),
-		RunE:    func(cmd *cobra.Command, _ []string) error { return hostFacts(cmd.Context(), a, asJSON) },
+	for _, command := range []func(*app) *cobra.Command{newHostsList, newHostsFacts, newHostsTrust, newHostsClean, newHostsUp, newHostsDown} {
+		hosts.AddCommand(command(a))
 	}
-	facts.Flags().BoolVar(&asJSON, "json", false, "print all facts, with every sysctl, as JSON")
-	hosts.AddCommand(facts)
 	return hosts
 }
 
-func hostFacts(ctx context.Context, a *app, asJSON bool) (err error) {
-	m, err := a.attach(ctx, lab.Host{Name: "local", Local: true})
-	if err != nil {
+// asked is what one host answered to a command, or what went wrong with it.
+type asked[T any] struct {
+	answer T
+	err    error
+}
+
+// askHosts attaches every host of the experiment that can be, lets do ask it, and lets it go. The answers are in the
+// order of the hosts.
+func askHosts[T any](ctx context.Context, a *app, x lab.Experiment, do func(ctx context.Context, i int, m *machine) (T, error)) []asked[T] {
+	all := make([]asked[T], len(x.Hosts))
+	errs := forEach(ctx, len(x.Hosts), attachTimeout+answerTimeout, func(ctx context.Context, i int) (err error) {
+		all[i].answer, err = askHost(ctx, a, x, i, do)
 		return err
+	})
+	for i, err := range errs {
+		all[i].err = err
 	}
-	defer func() { err = errors.Join(err, m.close()) }()
-	f, err := m.facts(ctx, lab.FactsQuery{Commands: []string{"wrk", "ab", "cc", "make"}})
+	return all
+}
+
+// askHost attaches one host, lets do ask it, and lets it go: how its agent ends matters no more.
+func askHost[T any](ctx context.Context, a *app, x lab.Experiment, i int, do func(ctx context.Context, i int, m *machine) (T, error)) (none T, err error) {
+	m, err := a.attach(ctx, x.Name, x.Hosts[i])
 	if err != nil {
-		return err
+		return none, err
 	}
-	if asJSON {
-		return writeJSON(a.out, f)
+	answer, err := do(ctx, i, m)
+	if err != nil {
+		_ = m.close()
+		return none, err
 	}
-	p := &page{w: a.out}
-	p.line("%s", f.Hostname)
-	p.line("  %s", factsLine(f))
-	for _, tool := range []string{"wrk", "ab", "cc", "make"} {
-		path := f.Commands[tool]
-		if path == "" {
-			path = "missing"
+	return answer, m.close()
+}
+
+// failures are the errors of those that failed, each with its place in the file and its advice.
+func failures[T any](x lab.Experiment, all []asked[T]) error {
+	errs := make([]error, len(all))
+	for i, one := range all {
+		errs[i] = one.err
+	}
+	return atHosts(x, errs)
+}
+
+// hostFailed is a host in an array of JSON that gave no answer.
+type hostFailed struct {
+	Host  lab.HostName `json:"host"`
+	Error string       `json:"error"`
+}
+
+// answersJSON are the answers, with hostFailed where there is none.
+func answersJSON[T any](x lab.Experiment, all []asked[T]) []any {
+	list := make([]any, len(all))
+	for i, one := range all {
+		list[i] = one.answer
+		if one.err != nil {
+			list[i] = hostFailed{x.Hosts[i].Name, one.err.Error()}
 		}
-		p.line("  %s: %s", tool, path)
 	}
-	p.line("  journal and builds in %s, %s free", f.StateDir, size(float64(f.LogBytesFree)))
-	return p.err
+	return list
 }

@@ -102,7 +102,7 @@ func TestRestoreSaysWhatBecameOfEveryKnob(t *testing.T) {
 func TestUnrestoredHostWinsOverEveryOtherExitCode(t *testing.T) {
 	c := newCommand(t)
 	c.attach = fakeAttach(&fakeHost{restoreErr: errors.New("write /proc/sys/net/core/somaxconn: permission denied")})
-	if code := c.run("restore", "web1", "local"); code != exitUnrestored || !strings.Contains(c.err.String(), "not put back as it was: local") {
+	if code := c.run("restore", "web1", "local"); code != exitUnrestored || !strings.Contains(c.err.String(), "not put back as it was: web1, local") {
 		t.Errorf("exit code %d: %s", code, c.err)
 	}
 	all := errors.Join(context.Canceled, &usageError{err: errors.New("x")}, &doubtfulError{}, &unrestoredError{})
@@ -122,7 +122,7 @@ func TestPendingChangesAreTold(t *testing.T) {
 	if code := c.run("plan", "DIR/small.yaml"); code != 0 || !strings.Contains(c.err.String(), "old-1 left 1 knob changed") {
 		t.Errorf("plan: exit code %d: %s", code, c.err)
 	}
-	if code := c.run("status"); code != 0 || !strings.Contains(c.out.String(), "1 knob left changed by campaign old-1") {
+	if code := c.run("status"); code != 0 || !strings.Contains(c.out.String(), "local: 1 knob left changed by campaign old-1") {
 		t.Errorf("status: exit code %d: %s", code, c.out)
 	}
 	if len(host.pending) == 0 {
@@ -167,7 +167,7 @@ func TestResumeUnderOtherConditionsBeginsANewPart(t *testing.T) {
 
 func TestFirstInterruptCancelsAndSecondLeaves(t *testing.T) {
 	c := newCommand(t)
-	c.touching.Store(true)
+	c.touched.add(lab.Experiment{Hosts: []lab.Host{{Name: "here", Local: true}}}, "here")
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal)
 	code := make(chan int)

@@ -17,6 +17,8 @@ var version = "unversioned"
 func main() {
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	a.terminal = term.IsTerminal(int(os.Stderr.Fd()))
+	a.asks = term.IsTerminal(int(os.Stdin.Fd()))
+	a.ssh.Ask = asker()
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"ngxlab/experiments"
+	"ngxlab/hosts/ssh"
 	"ngxlab/lab"
 	"ngxlab/lab/conduct"
 	"ngxlab/lab/load"
@@ -44,7 +45,10 @@ func newCommand(t *testing.T) *command {
 	c.app = newApp(strings.NewReader(""), c.out, c.err)
 	c.version = "v0.0-test"
 	c.now = func() time.Time { return at }
-	c.attach = fakeAttach(&fakeHost{facts: testFacts()})
+	c.attach = fakeAttach(&fakeHost{
+		facts: testFacts(), holder: lab.Holder{Owner: "ana@desk, process 7", Campaign: "other-1", Since: at},
+		cleaned: lab.Cleaned{Removed: []string{"/var/lib/ngxlab/builds/abc"}, FreedBytes: 12 << 20},
+	})
 	return c
 }
 
@@ -99,11 +103,15 @@ func (c *command) write(name, text string) string {
 // fakeHost is a host that answers questions; every other call fails the campaign.
 type fakeHost struct {
 	conduct.Tuner
+	conduct.Builder
 	facts      lab.Facts
 	pending    []lab.Pending
 	restored   []lab.Restored
 	restoreErr error
 	claimErr   error
+	holder     lab.Holder
+	cleaned    lab.Cleaned
+	cleanErr   error
 	claimed    []lab.CampaignID
 	closed     int
 }
@@ -125,16 +133,19 @@ func (h *fakeHost) Build(context.Context, lab.Recipe, io.Writer) (lab.Build, err
 
 var errNoTools = errors.New("there is no compiler")
 
-func fakeAttach(h *fakeHost) func(context.Context, lab.Host) (*machine, error) {
-	return func(_ context.Context, x lab.Host) (*machine, error) {
+// fakeAttach reaches this machine as h, and no other host.
+func fakeAttach(h *fakeHost) func(context.Context, string, lab.Host) (*machine, error) {
+	return func(_ context.Context, _ string, x lab.Host) (*machine, error) {
 		if !x.Local {
-			return nil, errSSH
+			return nil, fmt.Errorf("%s: %w", x.Name, &ssh.UnknownKeyError{Host: x.Address, Address: x.Address + ":22", Type: "ssh-ed25519", SHA256: "SHA256:abc"})
 		}
 		return &machine{
 			Machine: conduct.Machine{Tuner: h, Builder: h},
 			facts:   func(context.Context, lab.FactsQuery) (lab.Facts, error) { f := h.facts; f.Host = x.Name; return f, nil },
 			claim:   func(_ context.Context, id lab.CampaignID) error { h.claimed = append(h.claimed, id); return h.claimErr },
 			pending: func(context.Context) ([]lab.Pending, error) { return h.pending, nil },
+			holder:  func(context.Context) (lab.Holder, error) { return h.holder, nil },
+			clean:   func(context.Context) (lab.Cleaned, error) { return h.cleaned, h.cleanErr },
 			close:   func() error { h.closed++; return nil },
 		}, nil
 	}

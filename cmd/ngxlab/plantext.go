@@ -32,13 +32,26 @@ func writePlan(w io.Writer, pl lab.Plan) error {
 func planHosts(p *page, pl lab.Plan) {
 	p.heading("Hosts")
 	for _, h := range pl.Experiment.Hosts {
-		where := "this machine"
-		if !h.Local {
-			where = h.Address
-		}
-		p.line("  %s (%s; %s)", h.Name, roles(h.Roles), where)
-		p.line("    %s", factsLine(pl.Facts[h.Name]))
+		f := pl.Facts[h.Name]
+		p.line("  %s (%s; %s)", h.Name, roles(h.Roles), whereHost(h, f))
+		p.line("    %s", factsLine(f))
 	}
+	for _, names := range lab.Kernels(pl.Facts, hostNames(pl.Experiment)) {
+		p.line("  %s share one kernel: what one does is felt by the others", joinHosts(names))
+	}
+}
+
+// whereHost says what kind of host it is and where load generators reach it.
+func whereHost(h lab.Host, f lab.Facts) string {
+	switch {
+	case h.Local:
+		return "this machine"
+	case h.Docker != nil:
+		return strings.TrimSpace("a container " + f.Address)
+	case f.Address != "" && f.Address != h.Address:
+		return fmt.Sprintf("%s, address %s", sshDestination(h).String(), f.Address)
+	}
+	return sshDestination(h).String()
 }
 
 func roles(rs []lab.Role) string {
@@ -62,7 +75,22 @@ func factsLine(f lab.Facts) string {
 	if f.Virtualisation != "" {
 		parts = append(parts, f.Virtualisation)
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(append(parts, bounds(f)...), "; ")
+}
+
+// bounds are what a container may take of the machine that it is on.
+func bounds(f lab.Facts) []string {
+	var parts []string
+	if f.Container != "" {
+		parts = append(parts, f.Container+" container")
+	}
+	if f.CgroupCPUs > 0 {
+		parts = append(parts, "at most "+number(f.CgroupCPUs)+" CPUs of time")
+	}
+	if f.CgroupBytes > 0 {
+		parts = append(parts, "at most "+size(float64(f.CgroupBytes))+" memory")
+	}
+	return parts
 }
 
 func planSoftware(p *page, pl lab.Plan) {

@@ -7,41 +7,37 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"ngxlab/agent/wire"
 	"ngxlab/lab"
 )
 
 // restoreOptions are the flags of restore.
-type restoreOptions struct{ check, json bool }
+type restoreOptions struct {
+	check, json bool
+	access      access
+}
 
 func newRestore(a *app) *cobra.Command {
 	o := restoreOptions{}
 	cmd := &cobra.Command{
-		Use:     "restore [HOST…]",
-		Short:   "Put hosts back as they were, from their own journals (default: this machine)",
-		Example: "  ngxlab restore --check\n  ngxlab restore",
+		Use:   "restore [FILE] [HOST…]",
+		Short: "Put hosts back as they were, from their own journals (default: this machine)",
+		Long: "restore asks the journal of each host what a campaign left changed, and puts it back. It needs neither the\n" +
+			"experiment file nor the database, and works from any machine. A HOST is [user@]host[:port], a name of\n" +
+			"~/.ssh/config, or local; after an experiment FILE it is a name from there (default: all of its hosts).",
+		Example: "  ngxlab restore --check\n  ngxlab restore\n  ngxlab restore root@web1 local\n  ngxlab restore study.yaml web1",
 		RunE: func(cmd *cobra.Command, given []string) error {
-			return restore(cmd.Context(), a, restoreHosts(given), o)
+			x, err := chosen(given, o.access)
+			if err != nil {
+				return err
+			}
+			return restore(cmd.Context(), a, x, o)
 		},
 	}
 	cmd.Flags().BoolVar(&o.check, "check", false, "only say what is not as it was")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print an array")
+	o.access.flags(cmd)
 	return cmd
-}
-
-// restoreHosts are the hosts named; this machine when none is, or by any of its usual names.
-func restoreHosts(given []string) []lab.Host {
-	if len(given) == 0 {
-		return []lab.Host{{Name: "local", Local: true}}
-	}
-	hosts := make([]lab.Host, len(given))
-	for i, name := range given {
-		local := name == "local" || name == "localhost" || name == "127.0.0.1"
-		hosts[i] = lab.Host{Name: lab.HostName(name), Local: local}
-		if !local {
-			hosts[i].Address = name
-		}
-	}
-	return hosts
 }
 
 // restored is what restore says of one host.
@@ -49,55 +45,82 @@ type restored struct {
 	Host     lab.HostName   `json:"host"`
 	Pending  []lab.Pending  `json:"pending,omitempty"`
 	Restored []lab.Restored `json:"restored,omitempty"`
+	Gone     bool           `json:"gone,omitempty"` // a container that is no more: nothing of it can be left changed
 	Error    string         `json:"error,omitempty"`
 	err      error
 }
 
 // restore tries every host, prints what became of each knob, and fails when a host is not as it was.
-func restore(ctx context.Context, a *app, hosts []lab.Host, o restoreOptions) error {
-	results := make([]restored, len(hosts))
-	var bad []lab.HostName
-	var errs []error
-	for i, h := range hosts {
-		results[i] = a.restoreOne(ctx, h, o.check)
-		if err := results[i].err; err != nil {
-			errs = append(errs, err)
-		}
-		if results[i].err != nil && !errors.Is(results[i].err, errSSH) || len(results[i].Pending) > 0 {
-			bad = append(bad, h.Name)
-		}
-	}
+func restore(ctx context.Context, a *app, x lab.Experiment, o restoreOptions) error {
+	results := a.restoreAll(ctx, x, o.check)
 	if err := printRestored(a, results, o); err != nil {
 		return err
 	}
-	if len(bad) > 0 {
-		errs = append(errs, &unrestoredError{hosts: bad, restore: a.restoreCommand()})
+	errs := make([]error, len(results))
+	var bad []lab.HostName
+	for i, r := range results {
+		errs[i] = r.err
+		if r.err != nil && !inUse(r.err) || len(r.Pending) > 0 {
+			bad = append(bad, r.Host)
+		}
 	}
-	return errors.Join(errs...)
+	err := atHosts(x, errs)
+	if len(bad) > 0 {
+		err = errors.Join(err, &unrestoredError{hosts: bad, restore: a.restoreCommand(x, bad)})
+	}
+	return err
 }
 
-// restoreOne restores one host, or asks what is pending. A cancelled ctx does not stop a restore half-way.
-func (a *app) restoreOne(ctx context.Context, h lab.Host, check bool) (r restored) {
+// inUse reports whether a host answered that a campaign has it: that campaign puts it back.
+func inUse(err error) bool {
+	var remote *wire.Error
+	return errors.As(err, &remote) && remote.Kind == wire.KindLocked
+}
+
+// restoreAll restores all hosts at the same time, or asks what is pending there; the results are in their order.
+func (a *app) restoreAll(ctx context.Context, x lab.Experiment, check bool) []restored {
+	results := make([]restored, len(x.Hosts))
+	forEach(ctx, len(x.Hosts), attachTimeout, func(ctx context.Context, i int) error {
+		results[i] = a.restoreOne(ctx, x, i, check)
+		return nil // it is in the result
+	})
+	return results
+}
+
+// restoreOne restores one host, or asks what is pending. A lab that is not up is not brought up for it.
+func (a *app) restoreOne(ctx context.Context, x lab.Experiment, i int, check bool) (r restored) {
+	h := x.Hosts[i]
 	r.Host = h.Name
-	m, err := a.attach(ctx, h)
-	if errors.Is(err, errSSH) { // other errors name the host
-		err = fmt.Errorf("%s: %w", h.Name, err)
-	}
-	if err != nil {
+	m, err := a.attach(ctx, x.Name, h)
+	switch {
+	case isGone(err):
+		r.Gone = true
+		return r
+	case err != nil:
 		r.err, r.Error = err, err.Error()
 		return r
-	}
-	if check {
+	case check:
 		r.Pending, err = m.pending(ctx)
-	} else {
-		a.touching.Store(true)
-		r.Restored, err = m.Restore(context.WithoutCancel(ctx))
-		a.touching.Store(err != nil)
+	default:
+		r.Restored, err = a.putBack(ctx, x, h.Name, m)
 	}
 	if r.err = errors.Join(err, m.close()); r.err != nil {
 		r.Error = r.err.Error()
 	}
 	return r
+}
+
+// putBack restores a host from its journal, which a cancelled ctx does not stop half-way. Until that is done, leaving at
+// once leaves it changed.
+func (a *app) putBack(ctx context.Context, x lab.Experiment, name lab.HostName, m *machine) ([]lab.Restored, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
+	defer cancel()
+	a.touched.add(x, name)
+	all, err := m.Restore(ctx)
+	if err == nil {
+		a.touched.remove(name)
+	}
+	return all, err
 }
 
 func printRestored(a *app, results []restored, o restoreOptions) error {
@@ -106,6 +129,10 @@ func printRestored(a *app, results []restored, o restoreOptions) error {
 	}
 	p := &page{w: a.out}
 	for _, r := range results {
+		if r.Gone {
+			p.line("%s: there is no such container any more: nothing to put back", r.Host)
+			continue
+		}
 		if r.err == nil && len(r.Pending) == 0 && len(r.Restored) == 0 {
 			p.line("%s: nothing to put back", r.Host)
 		}

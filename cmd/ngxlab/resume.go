@@ -68,17 +68,15 @@ func resume(ctx context.Context, a *app, s *store.Store, id string, o runOptions
 
 // replanned is the stored plan while the hosts are what they were, else a new plan for a new part of the campaign.
 func (a *app) replanned(ctx context.Context, s *store.Store, c lab.Campaign, pl lab.Plan, facts map[lab.HostName]lab.Facts) (lab.Plan, error) {
+	fresh, err := plan.New(pl.Experiment, facts, pl.Seed)
 	changed := changes(pl, facts)
-	if len(changed) == 0 || c.Runs == 0 {
-		fresh, err := plan.New(pl.Experiment, facts, pl.Seed)
-		if err != nil {
-			return pl, err
-		}
-		if c.Runs == 0 {
-			return fresh, nil
-		}
-		pl.Packages = fresh.Packages // those installed meanwhile are not installed again
-		return pl, nil
+	switch {
+	case err != nil:
+		return pl, err
+	case c.Runs == 0:
+		return fresh, nil
+	case len(changed) == 0:
+		return a.readdressed(pl, fresh), nil
 	}
 	for _, text := range changed {
 		a.note("changed since the campaign began: %s", text)
@@ -87,10 +85,31 @@ func (a *app) replanned(ctx context.Context, s *store.Store, c lab.Campaign, pl 
 			return pl, err
 		}
 	}
-	next, err := plan.New(pl.Experiment, facts, pl.Seed)
-	next.Part = c.Parts + 1
-	a.note("part %d begins: its runs are not compared with the earlier ones", next.Part)
-	return next, err
+	fresh.Part = c.Parts + 1
+	a.note("part %d begins: its runs are not compared with the earlier ones", fresh.Part)
+	return fresh, nil
+}
+
+// readdressed is the stored plan with the packages that are missing now, and with the addresses at which the hosts are
+// now: a container made anew has another, and is the same host.
+func (a *app) readdressed(pl, fresh lab.Plan) lab.Plan {
+	pl.Packages = fresh.Packages // those installed meanwhile are not installed again
+	moved := false
+	facts := maps.Clone(pl.Facts)
+	for _, h := range pl.Experiment.Hosts {
+		was, is := pl.LoadAddress(h.Name), fresh.LoadAddress(h.Name)
+		if was == is {
+			continue
+		}
+		a.note("%s has another address: %s → %s", h.Name, was, is)
+		f := facts[h.Name]
+		f.Address, moved = fresh.Facts[h.Name].Address, true
+		facts[h.Name] = f
+	}
+	if moved {
+		pl.Facts, pl.Drivings, pl.Servings, pl.Capacity = facts, fresh.Drivings, fresh.Servings, fresh.Capacity
+	}
+	return pl
 }
 
 // changes lists what is no longer as the plan found it, in words.

@@ -126,10 +126,14 @@ func (a *app) walk(ctx context.Context, s *store.Store, f *fleet, id lab.Campaig
 		a.doubts(pl)
 	}
 	progress := a.newProgress(pl, asJSON)
-	a.touching.Store(true)
+	a.touched.add(f.x, hostNames(f.x)...)
 	out, err := conduct.Run(ctx, id, pl, f.conducted(), s, progress.event)
-	err = errors.Join(err, a.mend(ctx, s, f, pl.Experiment, &out))
-	a.touching.Store(len(out.Unrestored) > 0)
+	err = errors.Join(err, a.mend(ctx, s, f, &out))
+	for _, h := range f.x.Hosts {
+		if _, bad := out.Unrestored[h.Name]; !bad {
+			a.touched.remove(h.Name)
+		}
+	}
 	shown := progress.finish()
 	a.restoreStatus(f, out)
 	if out.Status != lab.StatusDone {

@@ -15,7 +15,7 @@ func newStatus(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "status",
-		Short:   "Say how the latest campaign stands and whether this machine is as it was",
+		Short:   "Say how the latest campaign stands and whether its hosts are as they were",
 		Example: "  ngxlab status",
 		Args:    args(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return status(cmd.Context(), a, asJSON) },
@@ -29,26 +29,26 @@ type standing struct {
 	Campaign *lab.Campaign `json:"campaign,omitempty"`
 	Planned  int           `json:"planned_runs,omitempty"` // of the smallest number of rounds
 	Last     *lab.Event    `json:"last_event,omitempty"`
-	Pending  []lab.Pending `json:"pending,omitempty"` // on this machine
-	Unknown  string        `json:"pending_unknown,omitempty"`
+	Hosts    []restored    `json:"hosts"` // those of the campaign, this machine without one; what is pending there
 }
 
+// status asks the hosts' journals, and brings no lab up for it.
 func status(ctx context.Context, a *app, asJSON bool) error {
 	var st standing
-	err := a.reading(ctx, func(s *store.Store) error { return st.read(ctx, s) })
+	x := lab.Experiment{Hosts: []lab.Host{{Name: "local", Local: true}}}
+	err := a.reading(ctx, func(s *store.Store) error { return st.read(ctx, s, &x) })
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if st.Pending, err = a.pendingHere(ctx); err != nil {
-		st.Unknown = err.Error()
-	}
+	st.Hosts = a.restoreAll(ctx, x, true)
 	if asJSON {
 		return writeJSON(a.out, st)
 	}
-	return st.print(a)
+	return st.print(a, x)
 }
 
-func (st *standing) read(ctx context.Context, s *store.Store) error {
+// read reads the latest campaign and, when there is one, its experiment.
+func (st *standing) read(ctx context.Context, s *store.Store, x *lab.Experiment) error {
 	c, err := s.Latest(ctx)
 	var none *store.NotFoundError
 	if errors.As(err, &none) {
@@ -62,6 +62,7 @@ func (st *standing) read(ctx context.Context, s *store.Store) error {
 	if err != nil {
 		return err
 	}
+	*x = pl.Experiment
 	st.Planned = pl.Experiment.Repeat.Min * len(pl.Cells)
 	events, err := s.LastEvents(ctx, c.ID, 1)
 	if len(events) > 0 {
@@ -70,17 +71,7 @@ func (st *standing) read(ctx context.Context, s *store.Store) error {
 	return err
 }
 
-// pendingHere asks this machine's journal.
-func (a *app) pendingHere(ctx context.Context) (pending []lab.Pending, err error) {
-	m, err := a.attach(ctx, lab.Host{Name: "local", Local: true})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, m.close()) }()
-	return m.pending(ctx)
-}
-
-func (st *standing) print(a *app) error {
+func (st *standing) print(a *app, x lab.Experiment) error {
 	p := &page{w: a.out}
 	if c := st.Campaign; c == nil {
 		p.line("%s has no campaign", a.db)
@@ -90,13 +81,18 @@ func (st *standing) print(a *app) error {
 	if e := st.Last; e != nil {
 		p.line("last: %s at %s %s", e.Kind, clock(e.At), e.Text)
 	}
-	switch {
-	case st.Unknown != "":
-		p.line("this machine: its journal could not be read: %s", st.Unknown)
-	case len(st.Pending) == 0:
-		p.line("this machine: nothing is left changed")
-	default:
-		p.line("this machine: %s left changed by campaign %s; if it is no longer running, run %q", count(len(st.Pending), "knob"), st.Pending[0].Campaign, a.restoreCommand())
+	for _, h := range st.Hosts {
+		switch {
+		case h.Gone:
+			p.line("%s: the container is not up", h.Host)
+		case h.err != nil:
+			p.line("%s: its journal could not be read: %s", h.Host, h.Error)
+		case len(h.Pending) == 0:
+			p.line("%s: nothing is left changed", h.Host)
+		default:
+			p.line("%s: %s left changed by campaign %s; if it is no longer running, run %q", h.Host, count(len(h.Pending), "knob"),
+				h.Pending[0].Campaign, a.restoreCommand(x, []lab.HostName{h.Host}))
+		}
 	}
 	return p.err
 }

@@ -45,7 +45,7 @@ func (c *command) onThisMachine() {
 		must(c.t, os.Chmod(dir, 0o755))
 	}
 	must(c.t, os.Symlink(cache, filepath.Join(c.stateDir, "builds")))
-	c.attach = c.attachLocal
+	c.attach = c.reach
 	c.write("real.yaml", fmt.Sprintf(realStudy, testlab.FreePort(c.t)))
 }
 

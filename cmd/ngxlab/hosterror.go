@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"ngxlab/hosts/docker"
+	"ngxlab/hosts/ssh"
+	"ngxlab/lab"
+)
+
+// hostError is what went wrong with one host: with its place in the experiment file, and advice of its own, since
+// several hosts may fail in different ways at once.
+type hostError struct {
+	err  error
+	hint string
+}
+
+// Error is the error, then the advice on a line of its own.
+func (e *hostError) Error() string {
+	if e.hint == "" {
+		return e.err.Error()
+	}
+	return e.err.Error() + "\nhint: " + e.hint
+}
+
+func (e *hostError) Unwrap() error { return e.err }
+
+// atHosts joins what went wrong with the hosts of an experiment; errs has one entry for each, which names its host.
+func atHosts(x lab.Experiment, errs []error) error {
+	var all []error
+	for i, err := range errs {
+		if err != nil {
+			all = append(all, atHost(x, i, err))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// atHost puts the line of the file before what went wrong with a host.
+func atHost(x lab.Experiment, i int, err error) error {
+	h := x.Hosts[i]
+	at, known := position(x, fmt.Sprintf("hosts.%s", h.Name))
+	return &hostError{err: fmt.Errorf("%s%w", place(x.File, at, known), err), hint: hostHint(x, h, err)}
+}
+
+// hostHint is the one place where what went wrong with a host becomes advice.
+func hostHint(x lab.Experiment, h lab.Host, err error) string {
+	var unknown *ssh.UnknownKeyError
+	var changed *ssh.ChangedKeyError
+	var login *ssh.AuthError
+	var problem *docker.Problem
+	var advised *hinted
+	switch {
+	case errors.As(err, &advised):
+		return advised.hint
+	case inUse(err):
+		return "wait until that campaign has ended, or end it"
+	case errors.As(err, &unknown):
+		return fmt.Sprintf("run %q, and compare the fingerprint", trustCommand(x, h, unknown.Host))
+	case errors.As(err, &changed):
+		return fmt.Sprintf("if the host was installed anew, remove its old key with %q; then run %q", forgetCommand(changed), trustCommand(x, h, changed.Host))
+	case errors.As(err, &login):
+		return loginHint(login)
+	case errors.As(err, &problem):
+		return problem.Cure
+	}
+	return ""
+}
+
+// trustCommand shows and adds the keys of a host, or of the jump that was refused on the way to it.
+func trustCommand(x lab.Experiment, h lab.Host, refused string) string {
+	switch {
+	case refused != h.Address:
+		return "ngxlab hosts trust " + jumpNamed(h, refused)
+	case stands(x.File):
+		return "ngxlab hosts trust " + x.File
+	}
+	line := append([]string{"ngxlab", "hosts", "trust"}, accessWords(lab.Host{Jump: h.Jump})...)
+	return strings.Join(append(line, sshDestination(h).String()), " ")
+}
+
+// jumpNamed is a jump as the file has it, with user and port; one of ~/.ssh/config by its name.
+func jumpNamed(h lab.Host, name string) string {
+	for _, jump := range strings.Split(h.Jump, ",") {
+		if d, err := ssh.Parse(jump); err == nil && d.Address == name {
+			return jump
+		}
+	}
+	return name
+}
+
+// forgetCommand removes the known keys of a host.
+func forgetCommand(e *ssh.ChangedKeyError) string {
+	name, file := e.Address, ""
+	if len(e.Known) > 0 {
+		file = " -f " + e.Known[0].File
+	}
+	if host, port, err := net.SplitHostPort(e.Address); err == nil {
+		if name = host; port != "22" {
+			name = fmt.Sprintf("[%s]:%s", host, port)
+		}
+	}
+	return fmt.Sprintf("ssh-keygen -R %s%s", name, file)
+}
+
+func loginHint(e *ssh.AuthError) string {
+	if len(e.Unused) > 0 {
+		return "load the key into an ssh-agent (ssh-add), or give its passphrase in " + ssh.Passphrase
+	}
+	return fmt.Sprintf("name the key that %s takes (key: PATH, or --key), and the user (user: NAME, or NAME@HOST)", e.Host)
+}

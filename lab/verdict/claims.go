@@ -129,15 +129,15 @@ func (c campaign) skipped(claim lab.Claim) []string {
 	return reasons
 }
 
-// conditions lists the published conditions beside those of the target.
+// conditions lists the published conditions beside those of the target: of a container, what its bounds leave it.
 func (c campaign) conditions(target lab.HostName) []string {
 	facts := c.plan.Facts[target]
 	here := map[string]string{"cpu": facts.CPUModel, "kernel": facts.Kernel, "distribution": facts.Distribution, "cores": "", "memory": ""}
-	if facts.Cores > 0 {
-		here["cores"] = strconv.Itoa(facts.Cores)
+	if n := facts.UsableCPUs(); n > 0 {
+		here["cores"] = strconv.Itoa(n)
 	}
-	if facts.MemoryBytes > 0 {
-		here["memory"] = fmt.Sprintf("%.3g GiB", float64(facts.MemoryBytes)/(1<<30))
+	if bytes := facts.BoundBytes(); bytes > 0 {
+		here["memory"] = fmt.Sprintf("%.3g GiB", float64(bytes)/(1<<30))
 	}
 	said := c.plan.Experiment.Publish.Conditions
 	var differ []string

@@ -52,7 +52,8 @@ func ended(trailer http.Header) error {
 }
 
 // Import keeps a build that another host exported, so that Build of the same recipe finds it made; it returns the build
-// as it is here. r is not read where the host has the build already; an r that fails leaves nothing on the host.
+// as it is here. A host that has the build already needs nothing of r, which may then be empty. An r that fails, or is cut
+// off, leaves nothing on the host.
 func (h *Host) Import(ctx context.Context, b lab.Build, r io.Reader) (lab.Build, error) {
 	line, err := json.Marshal(b)
 	if err != nil {

@@ -30,8 +30,12 @@ type Options struct {
 	Wall func() time.Time // the wall clock that the program is told of; nil = time.Now
 }
 
-// drain is how long requests in work may take to notice that the session is over.
-const drain = 2 * time.Second
+// How long requests in work may take to notice that the session is over, before and after what they run is killed: a link
+// that is cut is noticed within four seconds, and everything shall be gone within five.
+const (
+	leave = 500 * time.Millisecond
+	drain = 2 * time.Second
+)
 
 // Serve greets, and answers requests on conn until it closes, falls silent for 4 s or ctx ends. Then it ends everything
 // it started, frees the lock, and closes conn. The end of the session is no error.
@@ -55,6 +59,7 @@ type session struct {
 	lock     *hostLock
 	dir      string
 	requests sync.WaitGroup
+	installs sync.WaitGroup // those of the requests that run a package manager
 }
 
 func (s *session) serve(ctx context.Context, conn io.ReadWriteCloser, hash string) error {
@@ -86,14 +91,16 @@ func (s *session) serve(ctx context.Context, conn io.ReadWriteCloser, hash strin
 	_ = mux.Close()    // it closes conn; that the other end is gone already is no error
 	_ = server.Close() // as above
 	<-ended
-	if s.wait() == nil {
+	if s.wait(leave) == nil {
 		return nil
 	}
-	return errors.Join(s.parts.end(), s.wait()) // a server, for one, may take longer to stop than its asker to leave
+	err = s.parts.end() // a server, for one, may take longer to stop
+	s.installs.Wait()   // a package manager ends by itself
+	return errors.Join(err, s.wait(drain))
 }
 
 // wait waits for the requests in work, whose context has ended, to clean up.
-func (s *session) wait() error {
+func (s *session) wait(limit time.Duration) error {
 	idle := make(chan struct{})
 	go func() {
 		s.requests.Wait()
@@ -102,8 +109,8 @@ func (s *session) wait() error {
 	select {
 	case <-idle:
 		return nil
-	case <-time.After(drain):
-		return fmt.Errorf("end the session: requests were still in work after %v", drain)
+	case <-time.After(limit):
+		return fmt.Errorf("end the session: requests were still in work after %v", limit)
 	}
 }
 

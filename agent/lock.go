@@ -22,6 +22,7 @@ type hostLock struct {
 	mu   sync.Mutex
 	file *os.File
 	held bool
+	wall func() time.Time
 }
 
 // cleaning is how long a holder without a campaign is waited for.
@@ -29,13 +30,21 @@ const cleaning = time.Second
 
 func openLock(o Options) (*hostLock, error) {
 	if o.Lock != nil {
-		return &hostLock{file: o.Lock}, nil
+		return &hostLock{file: o.Lock, wall: wallClock(o)}, nil
 	}
 	file, err := openLockFile(o.Dir)
 	if err != nil {
 		return nil, err
 	}
-	return &hostLock{file: file}, nil
+	return &hostLock{file: file, wall: wallClock(o)}, nil
+}
+
+// wallClock is the clock of everything that is written down for people.
+func wallClock(o Options) func() time.Time {
+	if o.Wall == nil {
+		return time.Now
+	}
+	return o.Wall
 }
 
 func (l *hostLock) isHeld() bool {
@@ -73,7 +82,7 @@ func (l *hostLock) take(c wire.Claim) error {
 
 // sign notes who holds the lock.
 func (l *hostLock) sign(c wire.Claim) error {
-	text, err := json.Marshal(wire.Lock{Owner: c.Owner, Campaign: c.Campaign, Since: time.Now().UTC().Truncate(time.Second)})
+	text, err := json.Marshal(wire.Lock{Owner: c.Owner, Campaign: c.Campaign, Since: l.wall().UTC().Truncate(time.Second)})
 	if err == nil {
 		err = l.write(append(text, '\n'))
 	}

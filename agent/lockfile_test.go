@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"ngxlab/agent/wire"
 )
@@ -59,7 +60,7 @@ func TestLockFileIsForEveryUserToOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, other := &hostLock{file: first}, &hostLock{file: second}
+	one, other := &hostLock{file: first, wall: time.Now}, &hostLock{file: second, wall: time.Now}
 	if err := one.claim(wire.Claim{Owner: "ana\x1b[2J", Campaign: "c1"}); err != nil {
 		t.Fatal(err)
 	}

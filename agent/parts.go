@@ -42,7 +42,7 @@ type parts struct {
 
 	clear func() error                // ends and removes what earlier agents left; only with the lock
 	clean func() (lab.Cleaned, error) // removes what is kept; only with the lock
-	end   func() error                // ends everything that was started
+	end   func() error                // ends everything that was started, but for a package manager
 }
 
 // newParts joins the packages for one session.
@@ -54,19 +54,22 @@ func newParts(o Options) (parts, error) {
 	if err != nil {
 		return parts{}, err
 	}
+	keeper.Wall = o.Wall
 	runner := &process.Runner{Dir: o.Dir, Exe: o.Exe, Nice: o.Nice}
+	packages := &process.Runner{Dir: o.Dir, Exe: o.Exe, Nice: o.Nice} // end does not end these
 	cache := build.Cache{Dir: o.Dir, Run: toTheEnd(runner)}
 	watcher := &watch.Watcher{
 		Server: runner.Current, ErrorLog: runner.ErrorLog, LoadPIDs: runner.LoadPIDs,
-		Agent: o.Hash, StateDir: o.Dir,
+		Agent: o.Hash, StateDir: o.Dir, Wall: o.Wall,
 	}
 	holder := &hold.Holder{Self: o.Exe}
 	return parts{
 		read: keeper.Read, apply: keeper.Apply, restore: afterServer(runner, keeper.Restore), pending: keeper.Pending,
-		install: cache.Install, build: cache.Build, export: cache.Export, take: cache.Import,
+		install: build.Cache{Dir: o.Dir, Run: toTheEnd(packages)}.Install,
+		build:   cache.Build, export: cache.Export, take: cache.Import,
 		serve: runner.Serve, arm: runner.Arm, fire: runner.Fire,
 		hold:  holder.Hold,
-		facts: watcher.Facts, watch: watcher.Watch, yardstick: watcher.Yardstick, clock: clock(o.Wall),
+		facts: watcher.Facts, watch: watcher.Watch, yardstick: watcher.Yardstick, clock: clock(wallClock(o)),
 		clear: func() error { return clearWork(o.Dir) },
 		clean: func() (lab.Cleaned, error) { return cleanHost(o.Dir, keeper.Pending) },
 		end:   func() error { return errors.Join(runner.KillAll(), holder.Close()) },
@@ -75,9 +78,6 @@ func newParts(o Options) (parts, error) {
 
 // clock reads both clocks, one right after the other.
 func clock(wall func() time.Time) func() wire.Clock {
-	if wall == nil {
-		wall = time.Now
-	}
 	return func() wire.Clock { return wire.Clock{At: process.Now(), WallNS: wall().UnixNano()} }
 }
 

@@ -55,8 +55,12 @@ func (s *session) routes() http.Handler {
 	return mux
 }
 
+// install runs a package manager to its end, also when the asker leaves or the session ends: one that is interrupted
+// half-way leaves a host that must be mended by hand.
 func (s *session) install(ctx context.Context, i wire.Install, out *lines[wire.None]) error {
-	return s.parts.install(ctx, i.Packages, out)
+	s.installs.Add(1)
+	defer s.installs.Done()
+	return s.parts.install(context.WithoutCancel(ctx), i.Packages, out)
 }
 
 func (s *session) build(ctx context.Context, r lab.Recipe, out *lines[lab.Build]) error {
@@ -114,7 +118,9 @@ func (s *session) claim(_ context.Context, c wire.Claim) (wire.None, error) {
 }
 
 func (s *session) release(context.Context, wire.None) (wire.None, error) {
-	return wire.None{}, errors.Join(s.parts.end(), s.lock.release())
+	err := s.parts.end()
+	s.installs.Wait()
+	return wire.None{}, errors.Join(err, s.lock.release())
 }
 
 // reply answers requests that have one result.

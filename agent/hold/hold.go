@@ -24,9 +24,12 @@ import (
 // spare is how many descriptors of a holder are not connections: its pipes, epoll, and what the runtime opens.
 const spare = 32
 
-// endTimeout is how long a holder may take to end after its input is closed, which for 20,000 connections is some
-// tenths of a second.
-const endTimeout = 10 * time.Second
+// How long a holder may take to end after its input is closed, which for 20,000 connections is some tenths of a second;
+// when the whole agent ends, within seconds, there is less time.
+const (
+	endTimeout   = 10 * time.Second
+	closeTimeout = time.Second
+)
 
 // Holder holds connections for one agent. Its methods may be called at the same time; calls of Hold take turns.
 type Holder struct {
@@ -48,24 +51,24 @@ func (h *Holder) Hold(ctx context.Context, want lab.Hold) (lab.Held, error) {
 	defer h.mu.Unlock()
 	start := time.Now()
 	if want.Connections <= 0 {
-		return lab.Held{TookS: time.Since(start).Seconds()}, h.end()
+		return lab.Held{TookS: time.Since(start).Seconds()}, h.end(endTimeout)
 	}
 	if err := h.prepare(ctx, want); err != nil {
-		return lab.Held{}, errors.Join(err, h.end())
+		return lab.Held{}, errors.Join(err, h.end(endTimeout))
 	}
 	held, err := h.fill(ctx, want.Connections)
 	if err != nil {
-		return lab.Held{}, errors.Join(err, h.end())
+		return lab.Held{}, errors.Join(err, h.end(endTimeout))
 	}
 	held.TookS = time.Since(start).Seconds()
 	return held, nil
 }
 
-// Close closes all connections and ends the holders.
+// Close closes all connections and ends the holders, within about a second.
 func (h *Holder) Close() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.end()
+	return h.end(closeTimeout)
 }
 
 // prepare has as many holders as asked for, of the right kind.
@@ -73,7 +76,7 @@ func (h *Holder) prepare(ctx context.Context, want lab.Hold) error {
 	if same(h.asked, want) && len(h.holders) > 0 && len(h.holders) >= processes(want) {
 		return nil
 	}
-	if err := h.end(); err != nil {
+	if err := h.end(endTimeout); err != nil {
 		return err
 	}
 	server, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host(want.Address))
@@ -164,15 +167,15 @@ func (h *Holder) fill(ctx context.Context, connections int) (lab.Held, error) {
 	return held, errors.Join(errs...)
 }
 
-// end ends the holders and with them their connections.
-func (h *Holder) end() error {
+// end ends the holders and with them their connections; those that have not ended in time are killed.
+func (h *Holder) end(limit time.Duration) error {
 	if h.finished == nil {
 		return nil
 	}
 	errs := make([]error, len(h.holders))
 	var all sync.WaitGroup
 	for i, p := range h.holders {
-		all.Go(func() { errs[i] = p.end() })
+		all.Go(func() { errs[i] = p.end(limit) })
 	}
 	all.Wait()
 	close(h.finished)

@@ -72,11 +72,11 @@ func (p *holder) fill(connections int) (reply, error) {
 	return r, nil
 }
 
-// end closes the holder's input and waits for it; one that does not end is killed. Its error is what it said last,
+// end closes the holder's input and waits for it; one that does not end in time is killed. Its error is what it said last,
 // when it ended by itself before.
-func (p *holder) end() error {
+func (p *holder) end(limit time.Duration) error {
 	_ = p.in.Close() // it may have ended already
-	kill := time.AfterFunc(endTimeout, func() { _ = p.cmd.Process.Kill() })
+	kill := time.AfterFunc(limit, func() { _ = p.cmd.Process.Kill() })
 	defer kill.Stop()
 	err := p.cmd.Wait()
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && exit.Exited() {

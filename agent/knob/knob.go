@@ -24,6 +24,8 @@ const procSys = "/proc/sys"
 // Keeper reads and writes knobs, and keeps the journal of what it changed. Several keepers, in one process or in
 // several, may use one directory: they take turns.
 type Keeper struct {
+	Wall func() time.Time // the clock of the journal's times, for people; nil = time.Now
+
 	dir    string
 	knobs  sysctls
 	faults faults
@@ -132,6 +134,13 @@ func (k *Keeper) apply(j *journal, campaign lab.CampaignID, c lab.Change) (*lab.
 	return k.write(j, c)
 }
 
+func (k *Keeper) now() time.Time {
+	if k.Wall == nil {
+		return time.Now()
+	}
+	return k.Wall()
+}
+
 // announce commits to the journal the originals of all that the change touches and the value about to be written. A
 // value written before is known already, so that going to and fro between states does not make the journal grow.
 func (k *Keeper) announce(j *journal, campaign lab.CampaignID, c lab.Change, found lab.Value) error {
@@ -139,7 +148,7 @@ func (k *Keeper) announce(j *journal, campaign lab.CampaignID, c lab.Change, fou
 	if err != nil {
 		return err
 	}
-	now := time.Now().UTC().Format(time.RFC3339)
+	now := k.now().UTC().Format(time.RFC3339)
 	var rs []record
 	for _, id := range touched(c.Knob) {
 		original, to := found, c.To

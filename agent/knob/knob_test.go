@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"ngxlab/agent/knob"
 	"ngxlab/lab"
@@ -41,6 +42,16 @@ func TestKnobsOfAServerAreRefused(t *testing.T) {
 	_, err := newTree(t).keeper().Read(t.Context(), []lab.KnobID{{Kind: lab.KnobNginx, Name: "events.accept_mutex"}})
 	if !errors.Is(err, knob.ErrKind) {
 		t.Errorf("error %v, want ErrKind", err)
+	}
+}
+
+func TestJournalTellsTheWallClockOfItsHost(t *testing.T) {
+	tr := newTree(t)
+	k := tr.keeper()
+	k.Wall = func() time.Time { return time.Date(2031, 5, 6, 7, 8, 9, 0, time.UTC) }
+	tr.apply(k, change("net.core.somaxconn", "4096", "65535"))
+	if ps := tr.pending(k); len(ps) != 1 || ps[0].Since != "2031-05-06T07:08:09Z" {
+		t.Errorf("pending %+v", ps)
 	}
 }
 

@@ -23,8 +23,11 @@ type armedSet struct {
 }
 
 // Arm starts one small waiting process per command, in the commands' order. A set that is not fired within two
-// minutes is ended. On an error nothing is left waiting.
+// minutes is ended. On an error nothing of it is left waiting. Without commands it ends every set that still waits.
 func (r *Runner) Arm(ctx context.Context, cs []lab.Command) (lab.Armed, error) {
+	if len(cs) == 0 {
+		return lab.Armed{}, r.disarm()
+	}
 	set := &armedSet{}
 	for _, c := range cs {
 		ch, err := r.prepare(c, nil)
@@ -63,6 +66,20 @@ func (r *Runner) keep(set *armedSet) (id string) {
 		}
 	})
 	return id
+}
+
+// disarm ends the sets that wait.
+func (r *Runner) disarm() error {
+	r.mu.Lock()
+	sets := r.armed
+	r.armed = nil
+	r.mu.Unlock()
+	var errs []error
+	for _, set := range sets {
+		set.expire.Stop()
+		errs = append(errs, set.abandon())
+	}
+	return errors.Join(errs...)
 }
 
 // take removes a set, so that it is fired or ended once.

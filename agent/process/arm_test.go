@@ -3,7 +3,11 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,5 +84,48 @@ func TestCancelledFireEndsTheWaiting(t *testing.T) {
 		if testlab.Alive(pid) {
 			t.Errorf("process %d lives", pid)
 		}
+	}
+}
+
+func TestArmingNothingEndsWhatWaitsAndNothingElse(t *testing.T) {
+	r := &Runner{Dir: t.TempDir()}
+	running, err := r.Arm(t.Context(), []lab.Command{{Argv: []string{"sleep", "1000"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	fired := make(chan error, 1)
+	go func() {
+		_, err := r.Fire(ctx, running, 0)
+		fired <- err
+	}()
+	waiting, err := r.Arm(t.Context(), []lab.Command{{Argv: []string{"true"}}, {Argv: []string{"true"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testlab.Eventually(t, "the first set is fired", func() bool {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", running.PIDs[0]))
+		return err == nil && strings.HasPrefix(string(line), "sleep")
+	})
+	if _, err := r.Arm(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+	for _, pid := range waiting.PIDs {
+		if testlab.Alive(pid) {
+			t.Errorf("process %d still waits", pid)
+		}
+	}
+	if !testlab.Alive(running.PIDs[0]) {
+		t.Error("a fired process was ended too")
+	}
+	if _, err := r.Fire(t.Context(), waiting, 0); err == nil {
+		t.Error("a set that was ended was fired")
+	}
+	cancel()
+	if err := <-fired; err == nil {
+		t.Error("a cancelled fire is no error")
+	}
+	if left, err := os.ReadDir(filepath.Join(r.Dir, "work")); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
 	}
 }

@@ -4,7 +4,6 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -98,8 +97,6 @@ func (r *Runner) LoadPIDs() []int {
 // Directories of processes that a Run, Fire or Serve still waits for are removed by it.
 func (r *Runner) KillAll() error {
 	r.mu.Lock()
-	sets := r.armed
-	r.armed = nil
 	var all []*child
 	for c := range r.children {
 		all = append(all, c)
@@ -116,12 +113,7 @@ func (r *Runner) KillAll() error {
 			return fmt.Errorf("kill process %d (%s): still there after %v", c.pid, c.command.Argv[0], killGrace)
 		}
 	}
-	var errs []error
-	for _, set := range sets {
-		set.expire.Stop()
-		errs = append(errs, set.abandon())
-	}
-	return errors.Join(errs...)
+	return r.disarm()
 }
 
 // fresh makes a new empty directory under Dir/work.

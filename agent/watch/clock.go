@@ -15,8 +15,13 @@ import (
 // now is the reading of this host's CLOCK_MONOTONIC.
 func now() lab.Instant { return lab.Instant(clock(unix.CLOCK_MONOTONIC)) }
 
-// wall is CLOCK_REALTIME in nanoseconds.
-func wall() int64 { return clock(unix.CLOCK_REALTIME) }
+// wall is the wall clock in nanoseconds since 1970.
+func (w *Watcher) wall() int64 {
+	if w.Wall != nil {
+		return w.Wall().UnixNano()
+	}
+	return clock(unix.CLOCK_REALTIME)
+}
 
 func clock(id int32) int64 {
 	var ts unix.Timespec

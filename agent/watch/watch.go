@@ -29,6 +29,8 @@ type Watcher struct {
 	Agent    string // version of the agent, for Facts
 	StateDir string // of the agent, for Facts
 
+	Wall func() time.Time // the wall clock, nil = CLOCK_REALTIME
+
 	mu       sync.Mutex  // one sample at a time
 	memoryAt lab.Instant // when the memory of the server was read last
 	files    reader
@@ -118,7 +120,7 @@ func (w *Watcher) sample(ctx context.Context, what lab.Watch) (lab.Sample, error
 	if running && what.StatusPort > 0 {
 		s.Status = w.poller.poll(ctx, server.Master, what.StatusPort)
 	}
-	s.At, s.WallNS = now(), wall()
+	s.At, s.WallNS = now(), w.wall()
 	if running {
 		s.Processes = w.serverProcesses(server, w.remembers(what, begun))
 	}

@@ -83,14 +83,15 @@ func (d driver) parts() []part {
 	return parts
 }
 
-// threads is what the load point asks for, else the most that divide the connections and have a CPU each.
+// threads is what the load point asks for, else the most that divide the connections and have a CPU each, within the quota
+// of a container.
 func (d driver) threads(host lab.HostName, connections int, cpus []int) int {
 	if d.p.Threads > 0 {
 		return d.p.Threads
 	}
-	room := len(cpus)
-	if room == 0 {
-		room = len(d.facts[host].CPUs) / max(d.p.Processes, 1)
+	room := d.facts[host].UsableCPUs() / max(d.p.Processes, 1)
+	if len(cpus) > 0 && (room == 0 || len(cpus) < room) {
+		room = len(cpus)
 	}
 	n := max(min(room, connections), 1)
 	for connections%n != 0 {

@@ -137,6 +137,21 @@ func TestPinnedProcessesShareTheCPUs(t *testing.T) {
 	}
 }
 
+func TestThreadsStayWithinTheQuotaOfAContainer(t *testing.T) {
+	facts := able("a")
+	bounded := facts["a"]
+	bounded.CgroupCPUs = 1.5
+	facts["a"] = bounded
+	p := point("wrk", 12)
+	if got := driven(t, p, facts).Measured["a"][0].Share.Threads; got != 2 {
+		t.Errorf("1.5 of 4 CPUs: %d threads, want 2", got)
+	}
+	p.CPUs = map[lab.HostName][]int{"a": {1, 2, 3}}
+	if got := driven(t, p, facts).Measured["a"][0].Share.Threads; got != 2 {
+		t.Errorf("pinned to 3 CPUs with 1.5 of them: %d threads, want 2", got)
+	}
+}
+
 func TestWarmUpOfAFractionEndsAtItsDeadline(t *testing.T) {
 	p := point("wrk", 10)
 	p.WarmupFirst, p.Warmup = lab.Seconds(0.5), lab.Duration{}

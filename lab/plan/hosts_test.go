@@ -153,7 +153,7 @@ func TestHostsOnOneKernelAreNamed(t *testing.T) {
 	if want := [][]lab.HostName{{"web", "gen1", "gen2", "gen3"}}; !reflect.DeepEqual(p.Kernels, want) {
 		t.Errorf("kernels %v", p.Kernels)
 	}
-	if !warned(p, "web, gen1, gen2 and gen3 are containers of one machine: one kernel") {
+	if !warned(p, "web, gen1, gen2 and gen3 are containers of one machine, which serves target and load alike") {
 		t.Errorf("warnings %v", p.Warnings)
 	}
 	if !p.Capacity.SharedKernel || url(t, p, 0) != "http://172.30.0.2:8081/file" {

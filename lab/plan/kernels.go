@@ -28,19 +28,19 @@ func (p *planner) kernels() error {
 	return nil
 }
 
-// sayShared warns of what hosts on one kernel have in common.
+// sayShared warns of a target that shares its kernel with other hosts that load it.
 func (p *planner) sayShared(group []lab.HostName) {
 	target := func(name lab.HostName) bool { return p.has(name, lab.RoleTarget) }
 	load := func(name lab.HostName) bool { return p.has(name, lab.RoleLoad) }
-	what := "hosts of one machine"
+	if !slices.ContainsFunc(group, target) || !slices.ContainsFunc(group, load) {
+		return
+	}
+	what := "hosts"
 	if slices.ContainsFunc(group, func(name lab.HostName) bool { return p.facts[name].Container != "" }) {
-		what = "containers of one machine"
+		what = "containers"
 	}
-	text := fmt.Sprintf("%s are %s: one kernel, its CPUs and its memory serve all of them", named(group), what)
-	if slices.ContainsFunc(group, target) && slices.ContainsFunc(group, load) {
-		text += "; compare states with each other, and no figure with one over a network"
-	}
-	p.warn("", "hosts."+string(group[0]), text)
+	p.warn("", "hosts."+string(group[0]), fmt.Sprintf("%s are %s of one machine, which serves target and load alike: compare states with each other, and no figure with one over a network",
+		named(group), what))
 }
 
 func (p *planner) has(name lab.HostName, role lab.Role) bool {

@@ -45,7 +45,8 @@ type box struct {
 	oom      bool // ended for want of memory
 }
 
-// make makes a container that is not running and returns its id and what the engine warns of.
+// make makes a container that is not running and returns its id and what the engine warns of. An end of ctx does not cut
+// it short: the engine would go on, and the container would be there only after its leftovers were looked for.
 func (a *api) make(ctx context.Context, s spec) (string, []string, error) {
 	stop := 2
 	host := &container.HostConfig{
@@ -71,6 +72,8 @@ func (a *api) make(ctx context.Context, s spec) (string, []string, error) {
 	if host.NetworkMode.IsUserDefined() {
 		nets = &network.NetworkingConfig{EndpointsConfig: map[string]*network.EndpointSettings{s.network: {Aliases: []string{s.hostname}}}}
 	}
+	ctx, cancel := detached(ctx)
+	defer cancel()
 	made, err := a.client.ContainerCreate(ctx, config, host, nets, nil, s.name)
 	return made.ID, made.Warnings, err
 }

@@ -41,12 +41,14 @@ func (a *api) network(ctx context.Context, name string) (bridge, bool, error) {
 	return bridgeOf(n), err == nil, err
 }
 
-// makeNetwork makes a bridge; subnet "" is the engine's choice.
+// makeNetwork makes a bridge; subnet "" is the engine's choice. It is not cut short, as make is not.
 func (a *api) makeNetwork(ctx context.Context, name, subnet string, labels map[string]string) (string, error) {
 	o := network.CreateOptions{Driver: "bridge", Labels: labels}
 	if subnet != "" {
 		o.IPAM = &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet}}}
 	}
+	ctx, cancel := detached(ctx)
+	defer cancel()
 	made, err := a.client.NetworkCreate(ctx, name, o)
 	return made.ID, err
 }

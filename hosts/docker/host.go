@@ -145,6 +145,9 @@ func (m *making) new(ctx context.Context, h lab.Host, name string) (string, erro
 			m.say("the Docker engine warns: " + w)
 		}
 	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
 	if err := m.api.unpack(ctx, id, "/", files); err != nil {
 		return "", fmt.Errorf("put its configuration into the container: %w", err)
 	}

@@ -2,9 +2,14 @@ package watch
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"ngxlab/internal/testlab"
 	"ngxlab/lab"
 )
 
@@ -102,5 +107,25 @@ func TestNamespaceOfTheNetworkIsAFact(t *testing.T) {
 	}
 	if want, err := os.Readlink("/proc/self/ns/net"); err != nil || f.Network != want || f.Network == "" {
 		t.Errorf("network %q, want %q, %v", f.Network, want, err)
+	}
+}
+
+// inside is set for the copy of this program that runs in namespaces of its own.
+const inside = "NGXLAB_TEST_INSIDE"
+
+func TestProcessInNamespacesOfItsOwnIsInAContainer(t *testing.T) {
+	here := &Watcher{Host: "here"}
+	if os.Getenv(inside) != "" {
+		if name := here.container("/"); name == "" || here.link("self/ns/net") == os.Getenv(inside) {
+			t.Errorf("container %q, network %s", name, here.link("self/ns/net"))
+		}
+		return
+	}
+	testlab.RequireCapability(t, unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN for namespaces")
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), inside+"="+here.link("self/ns/net"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWNET}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -53,9 +53,12 @@ func hostHint(x lab.Experiment, h lab.Host, err error) string {
 	var login *ssh.AuthError
 	var problem *docker.Problem
 	var advised *hinted
+	var usage *usageError
 	switch {
 	case errors.As(err, &advised):
 		return advised.hint
+	case errors.As(err, &usage):
+		return usage.hint
 	case inUse(err):
 		return "wait until that campaign has ended, or end it"
 	case errors.As(err, &unknown):

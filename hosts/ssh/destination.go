@@ -20,7 +20,7 @@ type Destination struct {
 // Parse reads [user@]host, [user@]host:port, [user@][v6]:port, a bare IPv6 address, and ssh://[user@]host[:port].
 func Parse(text string) (Destination, error) {
 	d, err := parse(strings.TrimSpace(text))
-	if err == nil && (d.Address == "" || strings.ContainsAny(d.Address, " \t,/@")) {
+	if err == nil && (d.Address == "" || strings.ContainsAny(d.Address, " \t,/@[]")) {
 		err = fmt.Errorf("%q is no host's name or address", d.Address)
 	}
 	if err != nil {
@@ -82,8 +82,11 @@ func parsePort(text string) (int, error) {
 // String is the destination as Parse reads it, without key and jump.
 func (d Destination) String() string {
 	text := d.Address
-	if d.Port != 0 {
+	switch {
+	case d.Port != 0:
 		text = net.JoinHostPort(d.Address, strconv.Itoa(d.Port))
+	case strings.Contains(text, ":"):
+		text = "[" + text + "]"
 	}
 	if d.User != "" {
 		text = d.User + "@" + text

@@ -147,16 +147,19 @@ func (p *process) Write(b []byte) (int, error) { return p.channel.Write(b) }
 
 const (
 	closeGrace = 10 * time.Second // an agent may take this long to end what it runs
+	killGrace  = time.Second      // for the host to kill the script
 	silence    = 3 * time.Second  // after which a connection counts as lost: wire.GiveUp
 )
 
-// Close closes the script's standard input and waits for its end, 10 s at most, or 3 s where the host does not answer.
+// Close closes the script's standard input and waits for its end: 10 s, after which it is killed, or 3 s where the host
+// does not answer. What cannot be ended so loses its connection.
 func (p *process) Close() error {
 	p.once.Do(func() { p.err = p.finish() })
 	return p.err
 }
 
 func (p *process) finish() error {
+	hangsUp := p.tty && p.running()
 	answered := make(chan struct{})
 	go func() { // writing may block on a connection that is lost
 		defer close(answered)
@@ -166,28 +169,53 @@ func (p *process) finish() error {
 		}
 		_ = p.client.alive()
 	}()
-	lost, grace := time.NewTimer(silence), time.NewTimer(closeGrace)
-	defer lost.Stop()
-	defer grace.Stop()
-	for waiting := answered; ; {
-		select {
-		case <-p.ended:
-			return p.ending()
-		case <-waiting:
-			lost.Stop()
-			waiting = nil
-		case <-lost.C:
-			p.client.cut()
-		case <-grace.C:
-			go func() { _ = p.channel.Close() }()
-			return fmt.Errorf("%s: the script had not ended %v after its input", p.client.target.written, closeGrace)
-		}
+	switch {
+	case !p.over(answered, silence):
+		p.client.cut()
+		<-p.ended
+	case !p.over(p.ended, closeGrace):
+		p.kill()
+		return fmt.Errorf("%s: the script had not ended %v after its input: %s", p.client.target.written, closeGrace, p.Explain())
 	}
+	if hangsUp { // which ended it, by a signal or not
+		return nil
+	}
+	return p.ending()
+}
+
+func (p *process) kill() {
+	go func() { _, _ = p.channel.SendRequest("signal", false, xssh.Marshal(struct{ Name string }{"KILL"})) }()
+	if !p.over(p.ended, killGrace) {
+		p.client.cut()
+		<-p.ended
+	}
+}
+
+func (p *process) running() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// over waits for what, or the end of the process, and reports whether one came within limit.
+func (p *process) over(what <-chan struct{}, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.ended:
+	case <-what:
+	case <-timer.C:
+		return false
+	}
+	return true
 }
 
 // ending is the error of a process that has ended.
 func (p *process) ending() error {
-	if !p.failed || p.tty && p.how == "" {
+	if !p.failed {
 		return nil
 	}
 	return fmt.Errorf("%s: %s", p.client.target.written, p.Explain())

@@ -18,8 +18,14 @@ var errInjected = errors.New("injected fault")
 // fakeHost is one strict host in memory. It keeps count of its calls, refuses what a real host would refuse, and
 // calls before with the number and name of each call; an error from there is what the call returns.
 type fakeHost struct {
-	t      *testing.T
-	before func(n int, call string) error
+	t       *testing.T
+	name    lab.HostName  // "" = not told in errors
+	loads   *fakeHost     // the target that it loads, nil = itself
+	loaders int           // how many hosts load it, 0 = 1
+	latency time.Duration // of the link, one way
+	before  func(n int, call string) error
+	silent  func(n int, call string) bool // from such a call on nothing is answered; nil = never
+	lost    bool                          // nothing is, any more
 
 	mu       sync.Mutex
 	calls    []string
@@ -33,7 +39,9 @@ type fakeHost struct {
 	served   []string
 	builds   map[string]bool // imported
 	armed    map[string][]lab.Command
-	held     int
+	held     int    // by it
+	heldHere int    // at its server
+	deaf     string // why it reaches no target, "" when it does
 	boot     time.Time
 	ended    lab.Instant // of what was fired last, until a sample has been taken after it
 	requests uint64      // served so far
@@ -59,11 +67,35 @@ func (f *fakeHost) call(ctx context.Context, name string) error {
 	f.mu.Lock()
 	f.calls = append(f.calls, name)
 	n := len(f.calls)
+	f.lost = f.lost || f.silent != nil && f.silent(n, name)
+	lost := f.lost
 	f.mu.Unlock()
+	if lost {
+		<-ctx.Done()
+		return fmt.Errorf("%s%s: %w", f.named(), name, context.Cause(ctx)) // as hosts do
+	}
+	if f.latency > 0 {
+		<-time.After(f.latency)
+	}
 	if err := f.before(n, name); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return fmt.Errorf("%s%s: %w", f.named(), name, err)
 	}
 	return ctx.Err()
+}
+
+func (f *fakeHost) named() string {
+	if f.name == "" {
+		return ""
+	}
+	return string(f.name) + ": "
+}
+
+// target is the host that it loads.
+func (f *fakeHost) target() *fakeHost {
+	if f.loads == nil {
+		return f
+	}
+	return f.loads
 }
 
 func (f *fakeHost) Read(ctx context.Context, ks []lab.KnobID) ([]lab.Value, error) {
@@ -220,7 +252,8 @@ func (f *fakeHost) Arm(ctx context.Context, cs []lab.Command) (lab.Armed, error)
 		return lab.Armed{}, nil
 	}
 	id := fmt.Sprint(len(f.calls))
-	f.armed[id], f.base, f.baseCPUS, f.ended = cs, f.requests, f.cpuS, 0
+	f.armed[id] = cs
+	f.onTarget(func(t *fakeHost) { t.base, t.baseCPUS, t.ended = t.requests, t.cpuS, 0 })
 	return lab.Armed{ID: id, PIDs: []int{200}}, nil
 }
 
@@ -236,8 +269,13 @@ func (f *fakeHost) Fire(ctx context.Context, a lab.Armed, at lab.Instant) ([]lab
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.serving == "" {
-		f.t.Errorf("load was fired without a server")
+	f.onTarget(func(t *fakeHost) {
+		if t.serving == "" {
+			t.t.Errorf("load was fired without a server")
+		}
+	})
+	if now := f.clock(); f.latency > 0 && now > at {
+		f.t.Errorf("told %v after the common start", now.Sub(at))
 	}
 	f.fired++
 	var processes []lab.Process
@@ -248,12 +286,23 @@ func (f *fakeHost) Fire(ctx context.Context, a lab.Armed, at lab.Instant) ([]lab
 		if f.nothing != nil && f.nothing(f.fired) {
 			p.Stdout = wrkPrints(0)
 		}
-		f.requests += fakeRequests
-		f.cpuS += fakeCPUS
-		f.ended = p.Ended
+		f.onTarget(func(t *fakeHost) {
+			t.requests += fakeRequests
+			t.cpuS += fakeCPUS / float64(max(1, t.loaders))
+			t.ended = p.Ended.Add(t.clock().Sub(f.clock()))
+		})
 		processes = append(processes, p)
 	}
 	return processes, nil
+}
+
+// onTarget changes the target of the load; f is locked.
+func (f *fakeHost) onTarget(do func(*fakeHost)) {
+	if t := f.target(); t != f {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+	}
+	do(f.target())
 }
 
 // wrkPrints is the output of wrk 4.1.0 for n requests in 2 s.
@@ -267,94 +316,31 @@ func wrkPrints(n int) []byte {
 	return b.Bytes()
 }
 
-func (f *fakeHost) Hold(_ context.Context, h lab.Hold) (lab.Held, error) {
+func (f *fakeHost) Hold(ctx context.Context, h lab.Hold) (lab.Held, error) {
 	name := "hold"
 	if h.Connections == 0 {
 		name = "release"
 	}
-	f.mu.Lock()
-	f.calls = append(f.calls, name)
-	n := len(f.calls)
-	f.mu.Unlock()
-	if err := f.before(n, name); err != nil && h.Connections > 0 {
+	if err := f.call(ctx, name); err != nil {
 		return lab.Held{}, err
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.held = h.Connections
+	f.onTarget(func(t *fakeHost) { t.heldHere = h.Connections * max(1, t.loaders) })
+	if f.deaf != "" && h.Connections > 0 {
+		return lab.Held{Failed: h.Connections, Error: f.deaf}, nil
+	}
 	return lab.Held{Open: h.Connections, Answered: h.Connections}, nil
-}
-
-// Watch gives one sample at once, or those of a run's grid, without waiting for their instants.
-func (f *fakeHost) Watch(ctx context.Context, w lab.Watch, each func(lab.Sample)) error {
-	if err := f.call(ctx, "watch"); err != nil {
-		if !w.Once && errors.Is(err, context.Canceled) {
-			return nil
-		}
-		return err
-	}
-	if w.Once {
-		each(f.now(w))
-		return nil
-	}
-	for i := 0; i < w.Count; i++ {
-		each(f.during(w, i))
-	}
-	return nil
-}
-
-// now is a sample between runs: before the first fire of a pair by the true clock, after it 2.1 s behind its instant.
-func (f *fakeHost) now(w lab.Watch) lab.Sample {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	at := f.clock()
-	if f.ended > 0 {
-		at, f.ended = f.ended.Add(100*time.Millisecond), 0
-	}
-	return f.sampleAt(w, at, float64(f.requests), f.cpuS)
-}
-
-// during is a sample of the grid: requests and CPU time grow evenly over the run.
-func (f *fakeHost) during(w lab.Watch, i int) lab.Sample {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	share := float64(i) / float64(max(1, w.Count-1))
-	at := w.Start.Add(time.Duration(i) * w.Interval.Duration)
-	return f.sampleAt(w, at, float64(f.base)+share*fakeRequests, f.baseCPUS+share*fakeCPUS)
-}
-
-func (f *fakeHost) sampleAt(w lab.Watch, at lab.Instant, requests, cpuS float64) lab.Sample {
-	f.polls++
-	s := lab.Sample{
-		At: at, WallNS: int64(at), BootID: "boot",
-		CPUs: []lab.CPUTimes{{CPU: 0, UserS: cpuS}, {CPU: 1, UserS: cpuS / 2}},
-		Processes: []lab.ProcessSample{
-			{PID: 100, Role: lab.ServerMaster, PSSBytes: 1 << 20}, {PID: 101, Role: lab.ServerWorker, CPUS: cpuS, PSSBytes: 2 << 20},
-			{PID: 200, Role: lab.LoadProcess, CPUS: cpuS / 2, Threads: map[int]float64{200: cpuS / 2}},
-		},
-		Sockets: map[string]int64{"tcp_mem_pages": 10},
-		Slabs:   map[string]int64{"TCP": int64(f.held) * 2000},
-	}
-	if w.Server {
-		s.Status = &lab.ServerStatus{
-			Active: 11 + f.held, Accepts: uint64(requests)/fakeRequests*10 + 10 + f.polls, Handled: uint64(requests)/fakeRequests*10 + 10 + f.polls, Requests: uint64(requests) + f.polls, Polls: f.polls,
-		}
-		if f.held > 0 {
-			s.Status.Active = 1 + f.held
-		}
-	}
-	if f.seen != nil {
-		f.seen(&s)
-	}
-	return s
 }
 
 // clock is the host's monotonic clock.
 func (f *fakeHost) clock() lab.Instant { return lab.Instant(time.Second).Add(time.Since(f.boot)) }
 
 func (f *fakeHost) Clock(ctx context.Context) (lab.Clock, error) {
+	err := f.call(ctx, "clock")
 	at := time.Now()
-	return lab.Clock{At: at, Host: lab.Instant(time.Second).Add(at.Sub(f.boot))}, f.call(ctx, "clock")
+	return lab.Clock{At: at, Host: lab.Instant(time.Second).Add(at.Sub(f.boot)), UncertaintyS: f.latency.Seconds()}, err
 }
 
 func (f *fakeHost) Yardstick(ctx context.Context) (lab.Yardstick, error) {
@@ -373,51 +359,3 @@ func (f *fakeHost) mustBeAsBefore() {
 		f.t.Errorf("left on the host: journal %v, serving %q, %d connections held, %d sets armed", f.journal, f.serving, f.held, len(f.armed))
 	}
 }
-
-// fakeStore keeps what is committed; before may refuse, like a full disk.
-type fakeStore struct {
-	mu     sync.Mutex
-	done   lab.Done
-	runs   []lab.Run
-	levels []lab.CapacityLevel
-	ends   []lab.Outcome
-	firsts []lab.Change
-	before func(what string) error
-}
-
-func (s *fakeStore) refuse(what string) error {
-	if s.before == nil {
-		return nil
-	}
-	return s.before(what)
-}
-
-func (s *fakeStore) Begin(context.Context, lab.CampaignID, lab.Plan) (lab.Done, error) {
-	return s.done, s.refuse("begin")
-}
-
-func (s *fakeStore) Originals(_ context.Context, _ lab.CampaignID, _ lab.HostName, cs []lab.Change) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.firsts = append(s.firsts, cs...)
-	return s.refuse("originals")
-}
-
-func (s *fakeStore) Commit(_ context.Context, _ lab.CampaignID, r lab.Record) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.refuse("commit"); err != nil {
-		return err
-	}
-	switch {
-	case r.Run != nil:
-		s.runs = append(s.runs, *r.Run)
-	case r.Level != nil:
-		s.levels = append(s.levels, *r.Level)
-	case r.Outcome != nil:
-		s.ends = append(s.ends, *r.Outcome)
-	}
-	return nil
-}
-
-func (s *fakeStore) Event(context.Context, lab.CampaignID, lab.Event) error { return s.refuse("event") }

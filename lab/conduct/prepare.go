@@ -49,8 +49,12 @@ func (c *campaign) logLines(host lab.HostName) (io.WriteCloser, func()) {
 // hosts cannot reach.
 func (c *campaign) rehearse(ctx context.Context) error {
 	reached := map[lab.HostName]bool{}
+	kind := lab.HoldIdle
+	if c.plan.Experiment.Server.Site == "sleep" {
+		kind = lab.HoldActive // its answers may take as long as they like
+	}
 	for _, serving := range c.plan.Servings {
-		if err := c.rehearseOne(ctx, serving, c.stateRefusal, reached); err != nil {
+		if err := c.rehearseOne(ctx, rehearsal{serving, kind, c.stateRefusal}, reached); err != nil {
 			return err
 		}
 	}
@@ -58,27 +62,34 @@ func (c *campaign) rehearse(ctx context.Context) error {
 		return nil
 	}
 	for _, kind := range c.plan.Capacity.Kinds {
-		if err := c.rehearseOne(ctx, c.plan.Capacity.Servings[kind], c.capacityRefusal, reached); err != nil {
+		if err := c.rehearseOne(ctx, rehearsal{c.plan.Capacity.Servings[kind], kind, c.capacityRefusal}, reached); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rehearseOne starts one server and lets it go; what the host refuses is placed in the experiment file. The first server
-// of a target is tried from its load hosts.
-func (c *campaign) rehearseOne(ctx context.Context, s lab.Serving, place func(lab.Serving, error) lab.Refusal, reached map[lab.HostName]bool) error {
+// rehearsal is one server to try.
+type rehearsal struct {
+	serving lab.Serving
+	kind    lab.HoldKind                         // of the connection by which load hosts try it
+	place   func(lab.Serving, error) lab.Refusal // where a refusal stands in the experiment file
+}
+
+// rehearseOne starts one server and lets it go. The first server of a target is tried from its load hosts.
+func (c *campaign) rehearseOne(ctx context.Context, r rehearsal, reached map[lab.HostName]bool) error {
+	s := r.serving
 	serverCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	server, err := c.start(serverCtx, s)
 	if err != nil {
-		return refused(ctx, fmt.Sprintf("rehearse state %q", s.State), err, place(s, err))
+		return refused(ctx, fmt.Sprintf("rehearse state %q", s.State), err, r.place(s, err))
 	}
 	if err := c.ready(ctx, s, server); err != nil || reached[s.Target] {
 		return err
 	}
 	reached[s.Target] = true
-	return c.reached(ctx, s)
+	return c.reached(ctx, s, r.kind)
 }
 
 // serve starts the server of a serving and says that it is ready.

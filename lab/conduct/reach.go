@@ -14,8 +14,8 @@ import (
 
 // reached makes sure that every load host of a target gets an answer from the server that runs there now: a packet filter
 // or a wrong address is found before anything is changed.
-func (c *campaign) reached(ctx context.Context, s lab.Serving) error {
-	return each(c.loaders(s.Target), func(name lab.HostName) error { return c.reach(ctx, name, s) })
+func (c *campaign) reached(ctx context.Context, s lab.Serving, kind lab.HoldKind) error {
+	return each(c.loaders(s.Target), func(name lab.HostName) error { return c.reach(ctx, name, s, kind) })
 }
 
 // loaders are the other hosts that will load a target, sorted.
@@ -35,25 +35,22 @@ func (c *campaign) loaders(target lab.HostName) []lab.HostName {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// reach opens one connection from a load host, waits for one answer, and lets the connection go.
-func (c *campaign) reach(ctx context.Context, name lab.HostName, s lab.Serving) error {
+// reach opens one connection from a load host, waits for one answer unless answers take their time, and lets the
+// connection go.
+func (c *campaign) reach(ctx context.Context, name lab.HostName, s lab.Serving, kind lab.HoldKind) error {
 	hold := lab.Hold{
-		Kind: lab.HoldIdle, Address: c.loadAddress(s), URL: s.URLs[0], Connections: 1, Processes: 1, Campaign: c.id,
+		Kind: kind, Address: c.loadAddress(s), URL: s.URLs[0], Connections: 1, Processes: 1, Campaign: c.id,
 	}
 	held, err := c.hosts[name].Hold(ctx, hold)
 	released := c.release(ctx, name)
-	lost := errors.Is(err, lab.ErrLost) || ctx.Err() != nil
-	switch {
-	case err != nil && lost:
-	case err == nil && held.Answered+held.Open > 0:
-	case err == nil:
+	if err == nil && held.Answered+held.Open == 0 {
 		err = errors.New(held.Error)
-		fallthrough
-	default:
-		err = fmt.Errorf("%s cannot reach %s at %s: %w", name, s.Target, hold.Address, err)
 	}
 	if err == nil {
 		return released
+	}
+	if !errors.Is(err, lab.ErrLost) {
+		err = fmt.Errorf("%s cannot reach %s at %s: %w", name, s.Target, hold.Address, err)
 	}
 	return refused(ctx, "reach "+string(s.Target), err, c.reachRefusal(name, s))
 }

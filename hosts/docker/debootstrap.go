@@ -176,9 +176,9 @@ func (e *Engine) strap(ctx context.Context, dir, ref string, d distribution) err
 // runApart runs a command as a process group of its own in a mount namespace of its own: what it mounts ends with it. An
 // end of the context ends the group. Output goes to stdout, if there is one; else its end is in the error.
 func runApart(ctx context.Context, stdout *os.File, name string, args ...string) error {
-	var log tail
+	var printed tail
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Stdout, cmd.Stderr = &log, &log
+	cmd.Stdout, cmd.Stderr = &printed, &printed
 	if stdout != nil {
 		cmd.Stdout = stdout
 	}
@@ -188,7 +188,7 @@ func runApart(ctx context.Context, stdout *os.File, name string, args ...string)
 	runtime.LockOSThread() // Pdeathsig is the death of the thread
 	defer runtime.UnlockOSThread()
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w%s", name, errors.Join(context.Cause(ctx), err), lastLines(log.String()))
+		return fmt.Errorf("%s: %w%s", name, errors.Join(context.Cause(ctx), err), lastLines(printed.String()))
 	}
 	return nil
 }

@@ -264,6 +264,10 @@ func (m *making) canBound(h lab.Host) error {
 // sysctlRoots are the directories below /proc/sys that kernels and their modules have, but for net.
 var sysctlRoots = []string{"abi", "bus", "crypto", "debug", "dev", "fs", "fscache", "kernel", "lnet", "lustre", "pm", "sunrpc", "user", "vm", "xen"}
 
+// lwtunnel is a sysctl of the network that is the machine's all the same: one switch for all network namespaces, which
+// cannot be switched off again (Linux 6.18, net/netfilter/nf_hooks_lwtunnel.c).
+const lwtunnel = "/proc/sys/net/netfilter/nf_hooks_lwtunnel"
+
 // readonlyPaths are Docker's own (moby, oci/defaults.go), with /proc/sys replaced by what is in it but for net: a
 // container shares its kernel with the machine, and all other sysctls are the machine's. Paths that are not there are
 // passed over; the start script refuses to run where one is writable that was not thought of.
@@ -276,7 +280,7 @@ func readonlyPaths() []string {
 			}
 		}
 	}
-	paths := []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sysrq-trigger"}
+	paths := []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sysrq-trigger", lwtunnel}
 	for _, root := range roots {
 		paths = append(paths, "/proc/sys/"+root)
 	}

@@ -105,12 +105,12 @@ func (e *Engine) buildImage(ctx context.Context, ref string) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, buildMost, fmt.Errorf("it took more than %v", buildMost))
 	defer cancel()
-	var log tail
+	var printed tail
 	err = e.during("building the image of the hosts on "+base+" (some minutes; once)", func() error {
-		return e.api.build(ctx, files, ref, map[string]string{labelImage: "built on " + base}, proxies(), func(text string) { _, _ = log.Write([]byte(text)) })
+		return e.api.build(ctx, files, ref, map[string]string{labelImage: "built on " + base}, proxies(), func(text string) { _, _ = printed.Write([]byte(text)) })
 	})
 	if err != nil {
-		return fmt.Errorf("build on %s: %w%s", base, errors.Join(context.Cause(ctx), err), lastLines(log.String()))
+		return fmt.Errorf("build on %s: %w%s", base, errors.Join(context.Cause(ctx), err), lastLines(printed.String()))
 	}
 	return e.complete(ctx, ref)
 }

@@ -135,3 +135,17 @@ func TestOnlyTheFilesOfTheAPIUseTheDockerClient(t *testing.T) {
 		t.Error("no file uses the Docker client: this test looks in the wrong place")
 	}
 }
+
+// removeGuests removes the containers in a network but for one, so that the network can go.
+func (r raw) removeGuests(name, but string) {
+	r.t.Helper()
+	n, err := r.NetworkInspect(r.ctx(), name, network.InspectOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for id := range n.Containers {
+		if id != but {
+			_ = r.ContainerRemove(r.ctx(), id, container.RemoveOptions{Force: true})
+		}
+	}
+}

@@ -3,8 +3,9 @@ set -eu
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 
-# Everything below /proc/sys but net is the machine's own. It must be read-only here (access(2) says so to root, too).
-for root in /proc/sys/*; do
+# Everything below /proc/sys but net is the machine's own, and one in net. It must be read-only here (access(2) says so
+# to root, too).
+for root in /proc/sys/* /proc/sys/net/netfilter/nf_hooks_lwtunnel; do
 	if [ "$root" != /proc/sys/net ] && [ -w "$root" ]; then
 		echo "refusing to run: $root of the machine could be written from here" >&2
 		exit 70

@@ -298,8 +298,13 @@ func (m *making) undo(ctx context.Context) error {
 	return err
 }
 
+// removeMost bounds the removal of what a lab has: an engine can be stuck with a container.
+const removeMost = time.Minute
+
 // removeAll removes containers, then networks, and returns the names of those removed.
 func (e *Engine) removeAll(ctx context.Context, boxes []box, networks []bridge) (Removed, error) {
+	ctx, cancel := context.WithTimeout(ctx, removeMost)
+	defer cancel()
 	var removed Removed
 	var mu sync.Mutex
 	var errs []error

@@ -57,6 +57,7 @@ func (a *app) again(ctx context.Context, f *fleet, i int) ([]lab.Restored, error
 	h := f.x.Hosts[i]
 	a.note("%s: trying again to put it back, through a new agent", h.Name)
 	_ = f.machines[i].close() // how its agent ended is in the campaign's error
+	f.machines[i] = nil
 	switch err := a.reattach(ctx, f, i); {
 	case isGone(err):
 		a.note("%s: its container is gone: nothing to put back", h.Name)

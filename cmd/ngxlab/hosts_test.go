@@ -165,6 +165,22 @@ func TestResumeUnderOtherConditionsBeginsANewPart(t *testing.T) {
 	}
 }
 
+func TestResumeTakesHostsAtTheirPresentAddresses(t *testing.T) {
+	c := newCommand(t)
+	inLab := strings.Replace(study, "here: {local: true, roles: [target, load]}", "here: {local: true, roles: [load]}\n  web: {docker: {}, roles: [target]}", 1)
+	pl, fresh := plannedAt(t, inLab, "172.17.0.2"), plannedAt(t, inLab, "172.17.0.9")
+	got := c.readdressed(pl, fresh)
+	if said := c.err.String(); !strings.Contains(said, "web has another address: 172.17.0.2 → 172.17.0.9") {
+		t.Errorf("it says %q", said)
+	}
+	if url := got.Drivings[0].Measured["here"][0].Argv; url[len(url)-1] != "http://172.17.0.9:8081/file" || got.LoadAddress("web") != "172.17.0.9" {
+		t.Errorf("load goes to %s", url)
+	}
+	if pl.LoadAddress("web") != "172.17.0.2" {
+		t.Error("the plan before was changed")
+	}
+}
+
 func TestFirstInterruptCancelsAndSecondLeaves(t *testing.T) {
 	c := newCommand(t)
 	c.touched.add(lab.Experiment{Hosts: []lab.Host{{Name: "here", Local: true}}}, "here")

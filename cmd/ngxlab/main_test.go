@@ -190,11 +190,16 @@ claims:
 `
 
 // planned is the plan of the study on the test machine.
-func planned(t *testing.T, text string) lab.Plan {
+func planned(t *testing.T, text string) lab.Plan { return plannedAt(t, text, "") }
+
+// plannedAt is the plan when the link finds the host web at an address.
+func plannedAt(t *testing.T, text, address string) lab.Plan {
 	t.Helper()
+	web := testFacts()
+	web.Address, web.BootID = address, "b2"
 	x, err := experiments.Decode("small.yaml", strings.NewReader(text))
 	must(t, err)
-	pl, err := plan.New(x, map[lab.HostName]lab.Facts{"here": testFacts()}, 7)
+	pl, err := plan.New(x, map[lab.HostName]lab.Facts{"here": testFacts(), "web": web}, 7)
 	must(t, err)
 	return pl
 }

@@ -37,7 +37,7 @@ func planHosts(p *page, pl lab.Plan) {
 		p.line("    %s", factsLine(f))
 	}
 	for _, names := range lab.Kernels(pl.Facts, hostNames(pl.Experiment)) {
-		p.line("  %s share one kernel: what one does is felt by the others", joinHosts(names))
+		p.line("  %s share one kernel", joinHosts(names))
 	}
 }
 
@@ -85,7 +85,7 @@ func bounds(f lab.Facts) []string {
 		parts = append(parts, f.Container+" container")
 	}
 	if f.CgroupCPUs > 0 {
-		parts = append(parts, "at most "+number(f.CgroupCPUs)+" CPUs of time")
+		parts = append(parts, fmt.Sprintf("at most %s × the time of a CPU", number(f.CgroupCPUs)))
 	}
 	if f.CgroupBytes > 0 {
 		parts = append(parts, "at most "+size(float64(f.CgroupBytes))+" memory")

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"ngxlab/internal/testlab"
+	"ngxlab/internal/testlab/dockerlab"
+	"ngxlab/lab"
+)
+
+// labStudy is the tuned study on one target and three load hosts; NAME is replaced.
+const labStudy = `name: NAME
+title: Is everything put back?
+hosts:
+  web: {docker: {memory: 1GiB, nofile: 10000}, roles: [target]}
+  gen: {docker: {memory: 256MiB}, roles: [load], count: 3}
+builds:
+  nginx: {flavor: nginx, modules: [stub_status, echo], source: [{debian: nginx}]}
+server: {build: nginx, port: 8081, site: file, body: 1KiB}
+steps:
+  - {name: default, nginx: {access_log: logs/access.log}}
+  - {name: kernel, sysctl: {net.core.somaxconn: 8192}}
+load:
+  - {tool: wrk, connections: 9, keepalive: true, duration: 1s, warmup: {first: 0s, further: 0s}}
+repeat: {min: 1, max: 1, precision: 5%, effect: 5%, cool_down: 10ms, control: false}
+`
+
+// labTest runs commands on a Docker lab of its own.
+type labTest struct {
+	*machineTest
+	name string
+}
+
+// inLab prepares the study lab.yaml of a lab that is not up; it is taken down with the test.
+func inLab(t *testing.T) *labTest {
+	t.Helper()
+	testlab.Require(t, "docker")
+	t.Setenv("DOCKER_HOST", testlab.Docker(t))
+	l := &labTest{machineTest: &machineTest{command: newCommand(t)}, name: dockerlab.Name()}
+	l.agent = testlab.Agent(t)
+	l.attach = l.reach
+	t.Setenv("XDG_STATE_HOME", filepath.Join(l.dir, "state")) // of the lab's key
+	l.study = strings.Replace(labStudy, "NAME", l.name, 1)
+	l.write("lab.yaml", l.study)
+	dockerlab.Down(t, dockerlab.Open(t), l.name)
+	return l
+}
+
+// build brings the lab up and gives its target the build that all tests share: containers may have no way out to fetch
+// its source.
+func (l *labTest) build() {
+	l.t.Helper()
+	l.must([]int{exitDone}, "hosts", "up", "DIR/lab.yaml")
+	here := newCommand(l.t)
+	here.onThisMachine()
+	x, err := loadExperiment(filepath.Join(l.dir, "lab.yaml"))
+	must(l.t, err)
+	ctx := l.t.Context()
+	from, err := here.attach(ctx, "", lab.Host{Name: "local", Local: true})
+	must(l.t, err)
+	defer func() { must(l.t, from.close()) }()
+	to, err := l.attach(ctx, l.name, x.Hosts[0])
+	must(l.t, err)
+	defer func() { must(l.t, to.close()) }()
+	must(l.t, from.claim(ctx, "test"))
+	must(l.t, to.claim(ctx, "test"))
+	b, err := from.Build(ctx, testlab.Recipe(), io.Discard)
+	must(l.t, err)
+	must(l.t, carry(ctx, b, from, to))
+}
+
+// carry copies a build from one host to another.
+func carry(ctx context.Context, b lab.Build, from, to *machine) error {
+	r, w := io.Pipe()
+	exported := make(chan error, 1)
+	go func() {
+		err := from.Export(ctx, b, w)
+		exported <- errors.Join(err, w.CloseWithError(err))
+	}()
+	_, err := to.Import(ctx, b, r)
+	return errors.Join(err, <-exported, r.Close())
+}
+
+// docker runs the docker command.
+func (l *labTest) docker(args ...string) string {
+	l.t.Helper()
+	out, err := exec.CommandContext(context.WithoutCancel(l.t.Context()), "docker", args...).CombinedOutput()
+	if err != nil {
+		l.t.Fatalf("docker %v: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+// container is what the engine calls a host of the lab.
+func (l *labTest) container(host string) string { return fmt.Sprintf("ngxlab-%s-%s", l.name, host) }
+
+// somaxconn is the knob that the study changes, as it is on the target.
+func (l *labTest) somaxconn() string {
+	return strings.TrimSpace(l.docker("exec", l.container("web"), "cat", "/proc/sys/net/core/somaxconn"))
+}
+
+func TestLabIsBroughtUpRunAndTakenDown(t *testing.T) {
+	l := inLab(t)
+	plan := l.must([]int{exitDone}, "plan", "DIR/lab.yaml")
+	for _, want := range []string{"web (target; a container ", "at most 1 GiB memory", "web, gen1, gen2, gen3 share one kernel", "gen3 → web: wrk"} {
+		if !strings.Contains(plan, want) {
+			t.Errorf("the plan lacks %q:\n%s", want, plan)
+		}
+	}
+	if !strings.Contains(l.err.String(), "4 containers brought up in ") {
+		t.Errorf("plan says %s", l.err)
+	}
+	l.build()
+	before := l.somaxconn()
+	l.must(finished, "run", "DIR/lab.yaml", "--out", "DIR/report")
+	for _, host := range []string{"web", "gen1", "gen2", "gen3"} {
+		if !strings.Contains(l.err.String(), host+": as it was before the campaign") {
+			t.Errorf("%s is not told of: %s", host, l.err)
+		}
+	}
+	if got := l.somaxconn(); got != before {
+		t.Errorf("net.core.somaxconn of web is %s, was %s", got, before)
+	}
+	if got := l.runs(); got < 2 {
+		t.Errorf("%d runs, want 2", got)
+	}
+	if said := l.must([]int{exitDone}, "hosts", "list", "DIR/lab.yaml"); strings.Count(said, hostAnswers) != 4 {
+		t.Errorf("hosts list says %s", said)
+	}
+	said := l.must([]int{exitDone}, "hosts", "down", "DIR/lab.yaml")
+	for _, host := range []string{"web", "gen1", "gen2", "gen3"} {
+		if !strings.Contains(said, l.container(host)) {
+			t.Errorf("%s is not told of: %s", host, said)
+		}
+	}
+	if left := l.docker("ps", "-aq", "--filter", "label=ngxlab.lab="+l.name); left != "" {
+		t.Errorf("left are %s", left)
+	}
+	if said := l.must([]int{exitDone}, "restore", "DIR/lab.yaml"); strings.Count(said, "nothing to put back") != 4 {
+		t.Errorf("restore says %s", said)
+	}
+	if said := l.must([]int{exitDone}, "hosts", "list", "DIR/lab.yaml"); strings.Count(said, hostDown) != 4 {
+		t.Errorf("hosts list says %s", said)
+	}
+}
+
+// TestPausedContainerIsNamedAndPutBackLater stops the processes of a tuned target while load runs: it neither answers
+// nor forgets.
+func TestPausedContainerIsNamedAndPutBackLater(t *testing.T) {
+	l := inLab(t)
+	l.build()
+	before := l.somaxconn()
+	p := l.start("run", "DIR/lab.yaml", "--seed", kernelFirst, "--json")
+	p.until("change", kind(lab.EventChange))
+	p.until("run", kind(lab.EventRun))
+	l.docker("pause", l.container("web"))
+	p.mustEnd(exitUnrestored, "web: NOT as it was before the campaign", "gen1: as it was before the campaign", "lab.yaml web\"")
+	l.docker("unpause", l.container("web"))
+	testlab.Eventually(t, "the agent before has ended", func() bool {
+		return !strings.Contains(l.docker("top", l.container("web")), "ngxlab-agent")
+	})
+	if said := l.must([]int{exitDone}, "restore", "DIR/lab.yaml", "web"); !strings.Contains(said, "put back from 8192 to "+before) {
+		t.Errorf("restore says %s", said)
+	}
+	if got := l.somaxconn(); got != before {
+		t.Errorf("net.core.somaxconn of web is %s, was %s", got, before)
+	}
+}
+
+func TestInterruptInALabPutsItsHostsBack(t *testing.T) {
+	l := inLab(t)
+	l.build()
+	before := l.somaxconn()
+	p := l.start("run", "DIR/lab.yaml", "--seed", kernelFirst, "--json")
+	p.until("change", kind(lab.EventChange))
+	p.until("run", kind(lab.EventRun))
+	p.signal(syscall.SIGINT)
+	p.mustEnd(exitInterrupted, "web: as it was before the campaign", "gen3: as it was before the campaign")
+	if got := l.somaxconn(); got != before {
+		t.Errorf("net.core.somaxconn of web is %s, was %s", got, before)
+	}
+	l.docker("rm", "-f", l.container("gen1"))
+	l.must(finished, "resume", "--out", "DIR/report")
+	if said := l.err.String(); !strings.Contains(said, "1 container brought up in ") || strings.Contains(said, "part 2 begins") {
+		t.Errorf("resume says %s", said)
+	}
+}
+
+func TestMissingEngineIsToldWithTheCure(t *testing.T) {
+	c := newCommand(t)
+	c.attach = c.reach
+	t.Setenv("DOCKER_HOST", "unix://"+filepath.Join(c.dir, "nowhere.sock"))
+	c.write("lab.yaml", strings.Replace(labStudy, "NAME", "nowhere", 1))
+	for _, line := range [][]string{{"plan", "DIR/lab.yaml"}, {"hosts", "up", "DIR/lab.yaml"}, {"hosts", "down", "nowhere"}, {"hosts", "list", "DIR/lab.yaml"}} {
+		if code := c.run(line...); code != exitFailed || !strings.Contains(c.err.String(), "nowhere.sock") || !strings.Contains(c.err.String(), "hint: install Docker") {
+			t.Errorf("%v: exit code %d: %s", line, code, c.err)
+		}
+	}
+}

@@ -200,7 +200,7 @@ func (m *making) newBridge(ctx context.Context, name string) error {
 		return err
 	}
 	p := &Problem{Kind: AddressClash, What: "make the network " + name, Err: err,
-		Cure: "remove networks that are not used any more (docker network ls), or give the engine more addresses (default-address-pools in its daemon.json)"}
+		Cure: "remove networks that are not used any more (docker network ls), name addresses that are free (hosts up --subnet), or give the engine more (default-address-pools in its daemon.json)"}
 	if m.lab.Subnet != "" {
 		p.What += " with the subnet " + m.lab.Subnet
 		p.Cure = "ask for a subnet that no network and no route of the engine's machine has" + m.overlapping(ctx)

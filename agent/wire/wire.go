@@ -18,7 +18,7 @@ const (
 	PathApply     = "/apply"     // Apply → Reply[[]lab.Applied]
 	PathRestore   = "/restore"   // None → Reply[[]lab.Restored]
 	PathPending   = "/pending"   // None → Reply[[]lab.Pending]
-	PathInstall   = "/install"   // Install → stream of log lines and one None
+	PathInstall   = "/install"   // Install → stream of log lines and one None; it goes on to its end when the asker leaves
 	PathBuild     = "/build"     // lab.Recipe → stream of log lines and one lab.Build
 	PathExport    = "/export"    // lab.Build → a build as one stream of bytes: see EndTrailer
 	PathImport    = "/import"    // a line of JSON with a lab.Build, then the stream of PathExport → Reply[lab.Build]: see below

@@ -40,7 +40,7 @@ func TestKilledProgramIsSurvived(t *testing.T) {
 
 // TestKilledAgentFailsTheCampaignAndTheMachineIsPutBack kills guard, worker or both in a run with a tuned sysctl.
 func TestKilledAgentFailsTheCampaignAndTheMachineIsPutBack(t *testing.T) {
-	for _, victims := range [][]string{{"ngxlab-agent serve"}, {"ngxlab-agent worker"}, {"ngxlab-agent serve", "ngxlab-agent worker"}} {
+	for _, victims := range [][]string{{" serve --dir"}, {"ngxlab-agent worker"}, {" serve --dir", "ngxlab-agent worker"}} {
 		t.Run(strings.Join(victims, " and "), func(t *testing.T) {
 			m := onMachine(t)
 			p := m.start("run", "DIR/tuned.yaml", "--seed", kernelFirst, "--json")

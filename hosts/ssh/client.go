@@ -23,8 +23,32 @@ type Client struct {
 }
 
 func newClient(t *target, conn *sshConn, via *Client) *Client {
-	inner := xssh.NewClient(conn.Conn, conn.channels, conn.requests)
+	go refuse(conn)
+	inner := &xssh.Client{Conn: conn.Conn} // NewClient would start three goroutines for each host
 	return &Client{target: t, ssh: &goph.Client{Client: inner}, root: conn.root, via: via}
+}
+
+// refuse answers what a host asks for by itself: there is nothing that it may have.
+func refuse(conn *sshConn) {
+	channels, requests := conn.channels, conn.requests
+	for channels != nil || requests != nil {
+		select {
+		case c, open := <-channels:
+			if !open {
+				channels = nil
+				continue
+			}
+			_ = c.Reject(xssh.Prohibited, "not asked for") // a connection that is gone needs no answer
+		case r, open := <-requests:
+			if !open {
+				requests = nil
+				continue
+			}
+			if r.WantReply {
+				_ = r.Reply(false, nil)
+			}
+		}
+	}
 }
 
 // Address is the host's name or address after configuration, as others reach it.

@@ -27,7 +27,7 @@ func stranger(t *testing.T, kind string) xssh.PublicKey {
 }
 
 // knowing are options with one known_hosts file of that text.
-func knowing(t *testing.T, text string) ssh.Options {
+func knowing(t testing.TB, text string) ssh.Options {
 	o := only()
 	o.KnownHosts = []string{written(t, "known_hosts", text)}
 	return o

@@ -93,6 +93,7 @@ type process struct {
 	ended   chan struct{}
 	how     string // it ended, set before ended is closed; "" = nobody told
 	failed  bool
+	writing sync.Mutex // of channel, whose Write and CloseWrite race
 	once    sync.Once
 	err     error
 }
@@ -142,8 +143,13 @@ func (p *process) follow(requests <-chan *xssh.Request) {
 	close(p.ended)
 }
 
-func (p *process) Read(b []byte) (int, error)  { return p.channel.Read(b) }
-func (p *process) Write(b []byte) (int, error) { return p.channel.Write(b) }
+func (p *process) Read(b []byte) (int, error) { return p.channel.Read(b) }
+
+func (p *process) Write(b []byte) (int, error) {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	return p.channel.Write(b)
+}
 
 const (
 	closeGrace = 10 * time.Second // an agent may take this long to end what it runs
@@ -161,12 +167,9 @@ func (p *process) Close() error {
 func (p *process) finish() error {
 	hangsUp := p.tty && p.running()
 	answered := make(chan struct{})
-	go func() { // writing may block on a connection that is lost
+	go p.closeInput() // writing may block: the script need not read, the connection may be lost
+	go func() {
 		defer close(answered)
-		_ = p.channel.CloseWrite()
-		if p.tty {
-			_ = p.channel.Close() // a terminal has no end of input: it hangs up
-		}
 		_ = p.client.alive()
 	}()
 	switch {
@@ -181,6 +184,16 @@ func (p *process) finish() error {
 		return nil
 	}
 	return p.ending()
+}
+
+func (p *process) closeInput() {
+	if p.tty {
+		_ = p.channel.Close() // a terminal has no end of input: it hangs up
+		return
+	}
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	_ = p.channel.CloseWrite()
 }
 
 func (p *process) kill() {

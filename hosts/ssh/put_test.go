@@ -59,6 +59,7 @@ func nothingLeft(t *testing.T, dir string, want ...string) {
 }
 
 func TestFilesArePutWholeWithTheirMode(t *testing.T) {
+	t.Parallel()
 	content := make([]byte, 3<<20)
 	_, _ = rand.Read(content) // never fails
 	each(t, func(t *testing.T, c *ssh.Client) {
@@ -95,6 +96,7 @@ func (r torn) Read(p []byte) (int, error) {
 }
 
 func TestNothingIsLeftOfAFileThatBreaksOff(t *testing.T) {
+	t.Parallel()
 	errTorn := errors.New("the file is torn")
 	each(t, func(t *testing.T, c *ssh.Client) {
 		dir := t.TempDir()
@@ -121,6 +123,7 @@ func TestNothingIsLeftOfAFileThatBreaksOff(t *testing.T) {
 }
 
 func TestFullDiskIsToldAndLeftAsItWas(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"); err != nil {
 		t.Skipf("SKIPPED: cannot mount a small file system: %v", err)
@@ -134,6 +137,7 @@ func TestFullDiskIsToldAndLeftAsItWas(t *testing.T) {
 }
 
 func TestFileOfACutConnectionIsNotHalfThere(t *testing.T) {
+	t.Parallel()
 	for way, options := range ways(t) {
 		t.Run(way, func(t *testing.T) {
 			s := testlab.SSHD(t, options)

@@ -163,6 +163,7 @@ func TestIPv6AddressesAreReached(t *testing.T) {
 }
 
 func TestLoginsDroppedByMaxStartupsAreTriedAgain(t *testing.T) {
+	t.Parallel()
 	s := testlab.SSHD(t, testlab.SSHDOptions{Config: []string{"MaxStartups 2:100:2"}})
 	errs := make(chan error)
 	const many = 30

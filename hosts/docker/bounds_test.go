@@ -161,6 +161,9 @@ func TestSysctlsOfTheNetworkAreTheHostsOwn(t *testing.T) {
 	if now, err := os.ReadFile("/proc/sys/net/core/somaxconn"); err != nil || !bytes.Equal(now, here) {
 		t.Errorf("the machine's is %q, was %q, %v", now, here, err)
 	}
+	if out, err := output(t, d, "f=/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait; test ! -e $f || cat $f"); err != nil || out != "" && out != "1\n" {
+		t.Errorf("closed connections are tracked for %q s, %v", out, err)
+	}
 	if out, err := output(t, d, "sysctl -w vm.swappiness=3"); err == nil {
 		t.Errorf("vm.swappiness was written: %q", out)
 	}

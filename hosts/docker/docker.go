@@ -21,6 +21,7 @@ const (
 	labelLab     = "ngxlab.lab"     // the lab's name; on containers and networks
 	labelHost    = "ngxlab.host"    // the host's name
 	labelMade    = "ngxlab.made"    // how the container was made: image and bounds, as text
+	labelSetup   = "ngxlab.setup"   // the hash of what makes a host of a container
 	labelHostKey = "ngxlab.hostkey" // its SSH host key, "ssh-ed25519 AAAA…"
 	labelKey     = "ngxlab.key"     // the public key that it was made for
 	labelVersion = "ngxlab.version" // of the program that made it

@@ -58,15 +58,28 @@ func (m *making) host(ctx context.Context, h lab.Host) (swap, error) {
 		s.id, err = m.new(ctx, h, s.name)
 	case b.labels[labelLab] != m.lab.Name || b.labels[labelHost] != string(h.Name):
 		err = inUse("container", s.name)
-	case b.labels[labelMade] == made:
+	case b.labels[labelMade] == made && b.labels[labelSetup] == setupHash():
 		s.id = b.id
 		err = m.wake(ctx, h, b)
 	default:
-		m.say(fmt.Sprintf("%s: made again with %s; it had %s", h.Name, made, b.labels[labelMade]))
+		m.say(fmt.Sprintf("%s: made again with %s; it had %s%s", h.Name, made, b.labels[labelMade], otherwise(b)))
 		s.old = b.id
 		s.id, err = m.new(ctx, h, s.name+".new")
 	}
 	return s, err
+}
+
+// setupHash names what makes a host of a container, in this version of the program.
+func setupHash() string {
+	sum := sha256.Sum256([]byte(startScript + sshdConfig + strings.Join(readonlyPaths(), " ")))
+	return hex.EncodeToString(sum[:6])
+}
+
+func otherwise(b box) string {
+	if b.labels[labelSetup] == setupHash() {
+		return ""
+	}
+	return ", set up by another version of this program"
 }
 
 // settle puts a new container in the place of the old one.
@@ -129,7 +142,7 @@ func (m *making) new(ctx context.Context, h lab.Host, name string) (string, erro
 		return "", err
 	}
 	labels := m.labels()
-	maps.Copy(labels, map[string]string{labelHost: string(h.Name), labelMade: m.made(h), labelHostKey: hostKey, labelKey: m.keys.public})
+	maps.Copy(labels, map[string]string{labelHost: string(h.Name), labelMade: m.made(h), labelSetup: setupHash(), labelHostKey: hostKey, labelKey: m.keys.public})
 	id, warnings, err := m.api.make(ctx, spec{
 		name: name, hostname: string(h.Name), image: m.images[h.Docker.Image], command: []string{"/bin/sh", setup + "start"},
 		network: networkName(m.lab.Name), labels: labels, bounds: *h.Docker, readonly: readonlyPaths(), unconfined: m.facts.appArmor,
@@ -165,7 +178,7 @@ func (m *making) refused(what string, h lab.Host, err error) error {
 		return err
 	}
 	return &Problem{Kind: BadHost, What: fmt.Sprintf("%s (%s)", what, m.made(h)), Err: err,
-		Cure: fmt.Sprintf("ask for what the engine's machine can give: %d CPUs, %s of memory, no more open files than the engine itself may have", m.facts.cores, sizeText(m.facts.memoryBytes))}
+		Cure: fmt.Sprintf("ask for what the engine's machine can give: %d CPUs, %.1f GiB of memory, no more open files than the engine itself may have", m.facts.cores, float64(m.facts.memoryBytes)/(1<<30))}
 }
 
 // ready waits until a container that was started has an sshd that listens.
@@ -210,11 +223,10 @@ func ended(b box, logs string) error {
 
 // made describes how a host's container is made; one that was made otherwise is made again.
 func (m *making) made(h lab.Host) string {
-	sum := sha256.Sum256([]byte(startScript + sshdConfig))
 	d := h.Docker
 	parts := []string{"image " + m.images[d.Image]}
 	if d.CPUs > 0 {
-		parts = append(parts, fmt.Sprintf("%g CPUs", d.CPUs))
+		parts = append(parts, cpusText(d.CPUs))
 	}
 	if d.CPUSet != "" {
 		parts = append(parts, "on CPUs "+d.CPUSet)
@@ -225,7 +237,14 @@ func (m *making) made(h lab.Host) string {
 	if d.Nofile > 0 {
 		parts = append(parts, fmt.Sprintf("%d open files", d.Nofile))
 	}
-	return strings.Join(append(parts, "setup "+hex.EncodeToString(sum[:3])), ", ")
+	return strings.Join(parts, ", ")
+}
+
+func cpusText(n float64) string {
+	if n == 1 {
+		return "1 CPU"
+	}
+	return fmt.Sprintf("%g CPUs", n)
 }
 
 // sizeText writes a size without rounding it.

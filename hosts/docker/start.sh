@@ -12,6 +12,11 @@ for root in /proc/sys/* /proc/sys/net/netfilter/nf_hooks_lwtunnel; do
 	fi
 done
 
+# Docker's name server is reached by address translation, so the kernel tracks every connection of this host, and keeps
+# a closed one for two minutes: 262,144 of them fill the table, and packets are dropped. A second is enough here.
+tracked=/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_time_wait
+[ ! -w $tracked ] || echo 1 >$tracked
+
 sshd=$(command -v sshd) || { echo "there is no sshd in this image" >&2; exit 71; }
 rm -f /run/ngxlab-sshd.pid
 mkdir -p /run/sshd

@@ -270,7 +270,7 @@ func planRounds(p *page, pl lab.Plan) {
 		p.line("  %s", r.Why)
 	}
 	for i, cells := range pl.Rounds[:min(2, len(pl.Rounds))] {
-		p.line("  round %d: %s", i+1, roundText(cells))
+		p.line("  round %d: %s", i+1, roundText(cells, severalTargets(pl.Experiment)))
 	}
 }
 
@@ -288,15 +288,34 @@ func orderText(o lab.Order) string {
 	return "states in balanced order, load points shuffled inside"
 }
 
+// severalTargets reports whether a state has to be named together with its target.
+func severalTargets(x lab.Experiment) bool {
+	targets := 0
+	for _, h := range x.Hosts {
+		if h.Has(lab.RoleTarget) {
+			targets++
+		}
+	}
+	return targets > 1
+}
+
+// stateOf is the state of a cell, with its target when there are several.
+func stateOf(c lab.CellID, several bool) string {
+	if several {
+		return fmt.Sprintf("%s, %s", c.Target, c.State)
+	}
+	return c.State
+}
+
 // roundText is the order of a round: each state with its load points.
-func roundText(cells []lab.CellID) string {
+func roundText(cells []lab.CellID, several bool) string {
 	var parts []string
 	var last lab.CellID
 	for _, c := range cells {
 		if len(parts) > 0 && c.State == last.State && c.Target == last.Target {
 			parts[len(parts)-1] += ", " + c.Load
 		} else {
-			parts = append(parts, c.State+": "+c.Load)
+			parts = append(parts, stateOf(c, several)+": "+c.Load)
 		}
 		last = c
 	}

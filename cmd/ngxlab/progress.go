@@ -29,7 +29,7 @@ func (a *app) newProgress(pl lab.Plan, asJSON bool) progress {
 	case a.terminal:
 		return newBars(a.err, pl)
 	}
-	return &lines{w: a.err}
+	return &lines{w: a.err, several: severalTargets(pl.Experiment)}
 }
 
 // jsonProgress prints one event per line.
@@ -54,10 +54,11 @@ func (j *jsonProgress) finish() error { return j.err }
 
 // lines prints one line per event that tells something, with the time since the first.
 type lines struct {
-	mu    sync.Mutex
-	w     io.Writer
-	began time.Time
-	err   error
+	mu      sync.Mutex
+	w       io.Writer
+	several bool // targets
+	began   time.Time
+	err     error
 }
 
 func (l *lines) event(e lab.Event) {
@@ -66,7 +67,7 @@ func (l *lines) event(e lab.Event) {
 	if l.began.IsZero() {
 		l.began = e.At
 	}
-	if text := eventText(e); text != "" && l.err == nil {
+	if text := eventText(e, l.several); text != "" && l.err == nil {
 		since := max(0, e.At.Sub(l.began))
 		_, l.err = fmt.Fprintf(l.w, "%5d s  %s\n", int(since.Seconds()), text)
 	}
@@ -74,8 +75,9 @@ func (l *lines) event(e lab.Event) {
 
 func (l *lines) finish() error { return l.err }
 
-// eventText is an event in one line; "" for those that a later one tells better.
-func eventText(e lab.Event) string {
+// eventText is an event in one line, which names the target when there are several; "" for those that a later one tells
+// better.
+func eventText(e lab.Event, several bool) string {
 	host := ""
 	if e.Host != "" {
 		host = string(e.Host) + ": "
@@ -95,7 +97,7 @@ func eventText(e lab.Event) string {
 	case lab.EventChange:
 		return host + "set " + e.Text
 	case lab.EventRunDone:
-		return runText(e)
+		return runText(e, several)
 	case lab.EventRetry:
 		return "repeating " + e.Text
 	case lab.EventRound:
@@ -116,10 +118,10 @@ func eventText(e lab.Event) string {
 }
 
 // runText is a finished run in one line: its place, its figures, and what marks it.
-func runText(e lab.Event) string {
+func runText(e lab.Event, several bool) string {
 	text := e.Text
 	if e.Cell != nil {
-		text = fmt.Sprintf("[%d/%d] %s, %s", e.Done, e.Total, e.Cell.State, e.Cell.Load)
+		text = fmt.Sprintf("[%d/%d] %s, %s", e.Done, e.Total, stateOf(*e.Cell, several), e.Cell.Load)
 	}
 	text += ": " + figuresText(e.Figures)
 	if e.Validity != "" && e.Validity != lab.Clean {
@@ -160,10 +162,11 @@ type bars struct {
 	total     int
 	err       error
 	all       []*mpb.Bar
+	several   bool // targets
 }
 
 func newBars(w io.Writer, pl lab.Plan) *bars {
-	b := &bars{container: mpb.New(mpb.WithOutput(w), mpb.WithWidth(30), mpb.WithAutoRefresh()), hosts: map[lab.HostName]string{}}
+	b := &bars{container: mpb.New(mpb.WithOutput(w), mpb.WithWidth(30), mpb.WithAutoRefresh()), hosts: map[lab.HostName]string{}, several: severalTargets(pl.Experiment)}
 	for _, h := range pl.Experiment.Hosts {
 		text := func() string { return fmt.Sprintf("%s: %s", h.Name, b.hosts[h.Name]) }
 		b.all = append(b.all, b.container.New(1, mpb.NopStyle(), mpb.PrependDecorators(b.decorator(text))))
@@ -191,7 +194,7 @@ func (b *bars) event(e lab.Event) {
 		b.campaign.SetTotal(int64(e.Total), false)
 		b.campaign.SetCurrent(min(int64(e.Done), int64(e.Total)-1)) // a full bar would be taken for a finished campaign
 	}
-	if text := eventText(e); text != "" && stays(e) {
+	if text := eventText(e, b.several); text != "" && stays(e) {
 		if _, err := fmt.Fprintln(b.container, text); err != nil {
 			b.fail(err)
 		}
@@ -206,7 +209,7 @@ func (b *bars) note(e lab.Event) {
 		b.hosts[e.Host] = string(e.Kind) + " " + firstLine(e.Text)
 	}
 	if e.Cell != nil {
-		b.cell = e.Cell.State + ", " + e.Cell.Load
+		b.cell = stateOf(*e.Cell, b.several) + ", " + e.Cell.Load
 	}
 	if e.Kind == lab.EventRunDone {
 		b.last = figuresText(e.Figures)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,20 +10,33 @@ import (
 	"strings"
 	"testing"
 
+	"ngxlab/experiments"
 	"ngxlab/internal/testlab"
 )
 
-// block returns what the README has between a fence of a language and the next fence.
-func block(t *testing.T, language string) string {
+// blocks are what the README has between the fences of a language.
+func blocks(t *testing.T, language string) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../README.md")
 	must(t, err)
-	_, rest, ok := strings.Cut(string(text), "```"+language+"\n")
-	code, _, closed := strings.Cut(rest, "```")
-	if !ok || !closed {
+	var all []string
+	for _, rest := range strings.Split(string(text), "```"+language+"\n")[1:] {
+		code, _, closed := strings.Cut(rest, "```")
+		if !closed {
+			t.Fatalf("a block of %s is not closed", language)
+		}
+		all = append(all, code)
+	}
+	if len(all) == 0 {
 		t.Fatalf("the README has no block of %s", language)
 	}
-	return code
+	return all
+}
+
+// block is the README's first block of a language.
+func block(t *testing.T, language string) string {
+	t.Helper()
+	return blocks(t, language)[0]
 }
 
 var word = regexp.MustCompile(`"[^"]*"|\S+`)
@@ -62,6 +76,44 @@ func TestReadmesStudyAndCommandsRunAsTheyStandThere(t *testing.T) {
 		c.err.Reset()
 		if code := c.execute(t.Context(), append(slices.Clone(shared), words[1:]...)); !slices.Contains(want, code) {
 			t.Fatalf("%s: exit code %d, want %v\n%s%s", line, code, want, c.out, c.err)
+		}
+	}
+}
+
+// TestReadmesHostsAreThoseOfAValidStudy puts each of the README's sections of hosts into its study.
+func TestReadmesHostsAreThoseOfAValidStudy(t *testing.T) {
+	study, here := block(t, "yaml"), "hosts:\n  here: {local: true, roles: [target, load]}\n"
+	if !strings.Contains(study, here) {
+		t.Fatalf("the study has other hosts:\n%s", study)
+	}
+	sections := blocks(t, "yaml")[1:]
+	if len(sections) < 2 {
+		t.Errorf("%d sections of hosts, want those over SSH and those of a lab", len(sections))
+	}
+	for _, hosts := range sections {
+		if _, err := experiments.Decode("study.yaml", strings.NewReader(strings.Replace(study, here, hosts, 1))); err != nil {
+			t.Errorf("%v in\n%s", err, hosts)
+		}
+	}
+}
+
+// TestReadmesCommandsExist holds the command lines that need other machines against the commands, flags and arguments
+// that there are.
+func TestReadmesCommandsExist(t *testing.T) {
+	for _, line := range strings.Split(strings.Join(blocks(t, "console"), ""), "\n") {
+		line, _, _ = strings.Cut(line, " #")
+		words := word.FindAllString(line, -1)
+		if len(words) == 0 {
+			continue
+		}
+		if len(words) < 3 || words[0] != "$" || words[1] != "ngxlab" {
+			t.Errorf("%q is not a command of ngxlab", line)
+			continue
+		}
+		cmd, rest, err := newRoot(newCommand(t).app).Find(words[2:])
+		must(t, err)
+		if err := errors.Join(cmd.ParseFlags(rest), cmd.ValidateArgs(cmd.Flags().Args())); err != nil || !cmd.Runnable() || cmd.HasSubCommands() {
+			t.Errorf("%s: %v", line, err)
 		}
 	}
 }

@@ -170,7 +170,7 @@ func printCampaign(a *app, r lab.Results, sh shown) error {
 	for _, h := range r.Plan.Experiment.Hosts {
 		p.line("%s: %s", h.Name, factsLine(r.Plan.Facts[h.Name]))
 	}
-	verdictTable(p, sh.Verdicts)
+	verdictTable(p, sh.Verdicts, severalTargets(r.Plan.Experiment))
 	p.heading("Cells (medians of the valid runs)")
 	t := newTable([]int{3, 4, 5, 6, 7}, "target", "state", "load", "runs", "invalid", "goodput", "p99", "CPU per request", "findings")
 	for _, c := range sh.Cells {
@@ -182,7 +182,7 @@ func printCampaign(a *app, r lab.Results, sh shown) error {
 			goodput, known(c.Medians, lab.P99S), known(c.Medians, lab.CPUPerRequest), strings.Join(c.Doubts, ", "))
 	}
 	p.table("  ", t)
-	printRuns(p, sh.List)
+	printRuns(p, sh.List, severalTargets(r.Plan.Experiment))
 	capacityLines(p, r)
 	return p.err
 }
@@ -195,11 +195,11 @@ func known(f lab.Figures, m lab.Metric) string {
 	return "–"
 }
 
-func printRuns(p *page, runs []shownRun) {
+func printRuns(p *page, runs []shownRun, several bool) {
 	p.heading("Runs")
 	t := newTable([]int{0, 1, 4}, "run", "round", "state", "load", "goodput", "validity", "limit", "findings")
 	for _, r := range runs {
-		t.row(strconv.FormatInt(r.ID, 10), strconv.Itoa(r.Round), r.Cell.State, r.Cell.Load, known(r.Figures, lab.Goodput), string(r.Validity), r.Limit, strings.Join(r.Findings, ", "))
+		t.row(strconv.FormatInt(r.ID, 10), strconv.Itoa(r.Round), stateOf(r.Cell, several), r.Cell.Load, known(r.Figures, lab.Goodput), string(r.Validity), r.Limit, strings.Join(r.Findings, ", "))
 	}
 	p.table("  ", t)
 }

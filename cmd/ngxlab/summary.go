@@ -28,7 +28,7 @@ func (a *app) summary(r lab.Results, files []string, asJSON bool) error {
 	if r.Campaign.Reason != "" {
 		p.line("stopped because %s", r.Campaign.Reason)
 	}
-	verdictTable(p, r.Verdicts)
+	verdictTable(p, r.Verdicts, severalTargets(r.Plan.Experiment))
 	capacityLines(p, r)
 	if len(files) > 0 {
 		p.heading("Report")
@@ -40,7 +40,7 @@ func (a *app) summary(r lab.Results, files []string, asJSON bool) error {
 }
 
 // verdictTable prints one line per step with its verdicts on the headline figures, then the control and the claims.
-func verdictTable(p *page, vs []lab.Verdict) {
+func verdictTable(p *page, vs []lab.Verdict, several bool) {
 	type key struct {
 		target      lab.HostName
 		state, over string
@@ -62,7 +62,7 @@ func verdictTable(p *page, vs []lab.Verdict) {
 		p.heading("Steps")
 		t := newTable(nil, "state", "over", "goodput", "server CPU per request")
 		for _, k := range order {
-			t.row(k.state, k.over, texts[k][lab.Goodput], texts[k][lab.CPUPerRequest])
+			t.row(stateOf(lab.CellID{Target: k.target, State: k.state}, several), k.over, texts[k][lab.Goodput], texts[k][lab.CPUPerRequest])
 		}
 		p.table("  ", t)
 	}

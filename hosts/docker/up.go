@@ -126,7 +126,7 @@ func (m *making) all(ctx context.Context) ([]Container, error) {
 	return m.containers(ctx)
 }
 
-// look notes what is there already.
+// look notes what is there already, and removes what an earlier call left half-way.
 func (m *making) look(ctx context.Context) error {
 	labels := map[string]string{labelLab: m.lab.Name}
 	boxes, err := m.api.boxes(ctx, labels)
@@ -139,6 +139,12 @@ func (m *making) look(ctx context.Context) error {
 	}
 	m.before = []string{}
 	for _, b := range boxes {
+		if b.name != containerName(m.lab.Name, lab.HostName(b.labels[labelHost])) { // an Up was killed before it took its place
+			if err := m.api.remove(ctx, b.id); err != nil {
+				return fmt.Errorf("remove container %s: %w", b.name, err)
+			}
+			continue
+		}
 		m.before = append(m.before, b.id)
 		asked := func(h lab.Host) bool { return string(h.Name) == b.labels[labelHost] }
 		if !slices.ContainsFunc(m.lab.Hosts, asked) {

@@ -145,6 +145,30 @@ func TestHostWithOtherBoundsIsMadeAgainAndTheOthersStay(t *testing.T) {
 	}
 }
 
+// TestUpGoesOnAfterACrashHalfWay has what an Up leaves that was killed while it made a host again.
+func TestUpGoesOnAfterACrashHalfWay(t *testing.T) {
+	t.Parallel()
+	e, l, first := dockerlab.Lab(t, "web")
+	r := newRaw(t)
+	labels := map[string]string{"ngxlab.lab": l.Name, "ngxlab.host": "web"}
+	left := r.container(first[0].Name+".new", imageOf(t, l), "none", labels)
+	l.Hosts[0] = host("web", lab.DockerHost{MemoryBytes: 256 << 20})
+	second, err := e.Up(t.Context(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.hasContainer(left) || r.hasContainer(first[0].ID) || second[0].Name != first[0].Name {
+		t.Errorf("the leftover is there: %v, the old one: %v; the host is %+v", r.hasContainer(left), r.hasContainer(first[0].ID), second[0])
+	}
+	if err := r.ContainerRename(t.Context(), second[0].ID, first[0].Name+".new"); err != nil { // killed a moment later
+		t.Fatal(err)
+	}
+	third, err := e.Up(t.Context(), l)
+	if err != nil || third[0].Name != first[0].Name || len(r.labelled(l.Name)) != 2 {
+		t.Errorf("%+v, %v; of the lab there is %v", third, err, r.labelled(l.Name))
+	}
+}
+
 func TestHostThatStoppedOrIsPausedGoesOn(t *testing.T) {
 	t.Parallel()
 	e, said := engineThatTells(t)

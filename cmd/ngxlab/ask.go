@@ -57,9 +57,17 @@ func askSecret(ctx context.Context, prompt string) (string, error) {
 }
 
 // agree asks a question that is answered by y or n; anything but y is no, as is the end of the input.
-func (a *app) agree(question string) bool {
+func (a *app) agree(ctx context.Context, question string) (bool, error) {
 	_, _ = fmt.Fprintf(a.err, "%s [y/N] ", question)
-	line, _ := a.answers.ReadString('\n')
-	word := strings.ToLower(strings.TrimSpace(line))
-	return word == "y" || word == "yes"
+	answers := make(chan string, 1)
+	go func() {
+		line, _ := a.answers.ReadString('\n')
+		answers <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case word := <-answers:
+		return word == "y" || word == "yes", nil
+	case <-ctx.Done(): // the read goes on until the program ends
+		return false, ctx.Err()
+	}
 }

@@ -31,7 +31,7 @@ func (a *app) reach(ctx context.Context, inLab string, h lab.Host) (*machine, er
 	}
 	door, err := a.door(ctx, inLab, h)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", h.Name, err)
+		return nil, named(h, err)
 	}
 	return attached(hosts.Enter(ctx, door, o))
 }
@@ -46,6 +46,14 @@ func (a *app) door(ctx context.Context, inLab string, h lab.Host) (hosts.Door, e
 		return nil, err
 	}
 	return client, nil
+}
+
+// named puts a host's name before what went wrong with it, unless SSH did; nil stays nil.
+func named(h lab.Host, err error) error {
+	if err == nil || string(h.Name) == sshDestination(h).String() {
+		return err
+	}
+	return fmt.Errorf("%s: %w", h.Name, err)
 }
 
 // attached is a host as the commands use it.

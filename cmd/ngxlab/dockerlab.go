@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"slices"
@@ -41,6 +42,10 @@ func (e *engine) open(ctx context.Context, a *app) (*docker.Engine, error) {
 		}
 	}
 	opened, err := docker.Open(ctx, o)
+	if err != nil && e.over != nil {
+		_ = e.over.Close() // the first error counts
+		e.over = nil
+	}
 	e.opened = opened
 	return opened, err
 }
@@ -49,11 +54,13 @@ func (e *engine) open(ctx context.Context, a *app) (*docker.Engine, error) {
 func (e *engine) dial(ctx context.Context, a *app, address string) error {
 	address, _, _ = strings.Cut(address, "/") // the path of its socket
 	d, err := ssh.Parse(address)
-	if err != nil {
-		return err
+	if err == nil {
+		e.over, err = ssh.Dial(ctx, d, a.ssh)
 	}
-	e.over, err = ssh.Dial(ctx, d, a.ssh)
-	return err
+	if err != nil {
+		return fmt.Errorf("reach the machine of the Docker engine at %s: %w", os.Getenv("DOCKER_HOST"), err)
+	}
+	return nil
 }
 
 // close gives the engine up at the end of the program.

@@ -68,7 +68,7 @@ func hostsTrust(ctx context.Context, a *app, x lab.Experiment, o trustOptions) e
 	for i, h := range x.Hosts {
 		if errs[i] == nil {
 			shown, err := a.trustOne(ctx, h, keys[i], o)
-			all, errs[i] = append(all, shown...), named(h, err)
+			all, errs[i] = append(all, shown...), err
 		}
 	}
 	var err error
@@ -87,7 +87,7 @@ func (a *app) trustOne(ctx context.Context, h lab.Host, keys []ssh.HostKey, o tr
 	if err := a.showKeys(h, keys, o); err != nil {
 		return shown, err
 	}
-	wanted, err := a.wantedKeys(h, keys, o)
+	wanted, err := a.wantedKeys(ctx, h, keys, o)
 	if err != nil || len(wanted) == 0 {
 		return shown, err
 	}
@@ -114,47 +114,48 @@ func (a *app) showKeys(h lab.Host, keys []ssh.HostKey, o trustOptions) error {
 		note := ""
 		switch {
 		case k.Refused != nil:
-			note, refused = "; DIFFERS from the known one", errors.Join(refused, k.Refused)
+			note, refused = "; REFUSED", errors.Join(refused, fmt.Errorf("%s: %w", h.Name, k.Refused))
 		case k.Known:
 			note = "; known"
 		}
 		p.line("%s (%s): %s %s%s", h.Name, k.Address, k.Type, k.SHA256, note)
 	}
 	if len(keys) == 0 {
-		return errors.New("it shows no host key")
+		return fmt.Errorf("%s: it shows no host key", h.Name)
 	}
 	return errors.Join(p.err, refused)
 }
 
 // wantedKeys are those of the keys that are to be added: the one with the fingerprint asked for, or all that are new once
 // the person agrees.
-func (a *app) wantedKeys(h lab.Host, keys []ssh.HostKey, o trustOptions) ([]ssh.HostKey, error) {
-	isNew := slices.DeleteFunc(slices.Clone(keys), func(k ssh.HostKey) bool { return k.Known })
-	if o.fingerprint != "" {
-		same := func(k ssh.HostKey) bool { return k.SHA256 == o.fingerprint }
-		if !slices.ContainsFunc(keys, same) {
-			return nil, fmt.Errorf("none of its keys has the fingerprint %s", o.fingerprint)
-		}
-		return slices.DeleteFunc(isNew, func(k ssh.HostKey) bool { return !same(k) }), nil
-	}
+func (a *app) wantedKeys(ctx context.Context, h lab.Host, keys []ssh.HostKey, o trustOptions) ([]ssh.HostKey, error) {
+	added := slices.DeleteFunc(slices.Clone(keys), func(k ssh.HostKey) bool { return k.Known })
 	switch {
-	case len(isNew) == 0 || o.yes:
-		return isNew, nil
+	case o.fingerprint != "":
+		return fingerprinted(h, keys, o.fingerprint)
+	case len(added) == 0 || o.yes:
+		return added, nil
 	case !a.asks:
-		return nil, &usageError{err: errors.New("nobody can be asked whether these are its keys: the input is no terminal"), hint: "add --fingerprint SHA256:… with what the host says of itself, or --yes"}
-	case !a.agree(fmt.Sprintf("Are these the keys of %s?", h.Name)):
-		return nil, errNotTrusted
+		return nil, &usageError{
+			err:  fmt.Errorf("%s: nobody can be asked whether these are its keys: the input is no terminal", h.Name),
+			hint: "add --fingerprint SHA256:… with what the host says of itself, or --yes",
+		}
 	}
-	return isNew, nil
+	yes, err := a.agree(ctx, fmt.Sprintf("Are these the keys of %s?", h.Name))
+	if err == nil && !yes {
+		err = fmt.Errorf("%s: not trusted", h.Name)
+	}
+	return added, err
 }
 
-// errNotTrusted says that the person did not agree.
-var errNotTrusted = errors.New("not trusted")
-
-// named puts a host's name before what went wrong with it; nil stays nil.
-func named(h lab.Host, err error) error {
-	if err == nil {
-		return nil
+// fingerprinted is the key that has the fingerprint, unless it is known already.
+func fingerprinted(h lab.Host, keys []ssh.HostKey, fingerprint string) ([]ssh.HostKey, error) {
+	i := slices.IndexFunc(keys, func(k ssh.HostKey) bool { return k.SHA256 == fingerprint })
+	switch {
+	case i < 0:
+		return nil, fmt.Errorf("%s: none of its keys has the fingerprint %s", h.Name, fingerprint)
+	case keys[i].Known:
+		return nil, nil
 	}
-	return fmt.Errorf("%s: %w", h.Name, err)
+	return keys[i : i+1], nil
 }

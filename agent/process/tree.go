@@ -69,7 +69,8 @@ func KillDescendants(limit time.Duration) error {
 // KillSurvivors kills the processes that an earlier agent of the same state directory left behind: those marked with
 // it in their environment, those that run a binary of its builds from a directory of its work, because nginx overwrites
 // its environment with its title, those noted in its directory of work, because nginx's workers are another user's, and
-// the groups of them all. Only who holds the lock of dir may call it.
+// the groups of them all. Processes in a container are those of another host, whose state directory may have the same
+// name. Only who holds the lock of dir may call it.
 func KillSurvivors(dir string) error {
 	o := origin{dir: dir}
 	var err error
@@ -169,7 +170,7 @@ func processTable() (map[int]procfs.ProcStat, error) {
 // which cannot be read without CAP_SYS_PTRACE.
 func (o origin) marked(pid int) bool {
 	p, err := procfs.NewProc(pid)
-	if err != nil {
+	if err != nil || !sameNamespace(pid) {
 		return false
 	}
 	if env, err := p.Environ(); err == nil && slices.Contains(env, EnvDir+"="+o.dir) &&
@@ -185,6 +186,16 @@ func (o origin) marked(pid int) bool {
 		return false
 	}
 	return within(exe, o.builds) && within(cwd, o.work)
+}
+
+// sameNamespace reports whether a process is numbered as this one is, and so not one of a container on this host.
+func sameNamespace(pid int) bool {
+	own, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return true // a kernel without them
+	}
+	its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+	return err == nil && its == own
 }
 
 func within(path, dir string) bool { return strings.HasPrefix(path, dir+string(filepath.Separator)) }

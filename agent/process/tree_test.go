@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"ngxlab/internal/testlab"
 )
 
@@ -72,6 +74,30 @@ func TestSurvivorsOfAnEarlierAgentAreEndedAndNoOthers(t *testing.T) {
 	}
 	if !testlab.Alive(others) {
 		t.Error("a process of another agent was ended")
+	}
+}
+
+// TestProcessesOfContainersAreNotOurs is about a throwaway host on the machine of an agent: both have their state directory
+// at the same path.
+func TestProcessesOfContainersAreNotOurs(t *testing.T) {
+	testlab.Require(t, "unshare")
+	testlab.RequireCapability(t, unix.CAP_SYS_ADMIN, "CAP_SYS_ADMIN")
+	dir := t.TempDir()
+	file := filepath.Join(t.TempDir(), "pid")
+	cmd := exec.Command("unshare", "--pid", "--fork", "--kill-child", "sh", "-c", "echo >"+file+"; exec sleep 1000")
+	cmd.Env = append(os.Environ(), EnvCampaign+"=c", EnvDir+"="+dir)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	var inside []int
+	testlab.Eventually(t, "it runs", func() bool {
+		_, err := os.Stat(file)
+		inside, _ = Descendants(cmd.Process.Pid)
+		return err == nil && len(inside) == 1
+	})
+	if marked := (origin{dir: dir}).marked; marked(inside[0]) || !marked(cmd.Process.Pid) {
+		t.Errorf("marked: the process in the container %v, that outside %v", marked(inside[0]), marked(cmd.Process.Pid))
 	}
 }
 

@@ -58,9 +58,7 @@ func TestHostIsFreeSoonAfterItsConnectionIsCut(t *testing.T) {
 	if err := h.Claim(t.Context(), "c1", "ana@desk"); err != nil {
 		t.Fatal(err)
 	}
-	for _, pid := range s.Logins(t) {
-		kill(t, pid)
-	}
+	s.Cut(t)
 	began := time.Now()
 	_, err := h.Clock(t.Context())
 	if took := time.Since(began); err == nil || took > 5*time.Second || !strings.Contains(err.Error(), "web") {

@@ -60,7 +60,8 @@ func (c *Client) session(command string, tty bool) (*process, error) {
 		err = p.request("exec", struct{ Command string }{command})
 	}
 	if err != nil {
-		return nil, errors.Join(err, channel.Close())
+		_ = channel.Close() // the first error says it
+		return nil, err
 	}
 	return p, nil
 }
@@ -84,6 +85,8 @@ func encoded(modes xssh.TerminalModes) string {
 	return string(append(b, 0)) // TTY_OP_END
 }
 
+const connectionGone = "the connection to the host is gone"
+
 // process is a script on the host: a hosts.Pipe.
 type process struct {
 	client  *Client
@@ -100,11 +103,13 @@ type process struct {
 
 func (p *process) request(name string, payload any) error {
 	ok, err := p.channel.SendRequest(name, true, xssh.Marshal(payload))
-	if err == nil && !ok {
-		err = errors.New("the host refuses")
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%s: %s: %w", name, connectionGone, err)
+	case err != nil:
 		return fmt.Errorf("%s: %w", name, err)
+	case !ok:
+		return fmt.Errorf("%s: the host refuses", name)
 	}
 	return nil
 }
@@ -243,7 +248,7 @@ func (p *process) Explain() string {
 	}
 	text := "the script ended: " + p.how
 	if p.how == "" {
-		text = "the connection to the host is gone"
+		text = connectionGone
 	}
 	if words := p.stderr.String(); words != "" {
 		text += ": " + words

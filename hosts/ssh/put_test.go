@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -143,9 +142,7 @@ func TestFileOfACutConnectionIsNotHalfThere(t *testing.T) {
 			s := testlab.SSHD(t, options)
 			c, dir := dial(t, to(s), only(s)), t.TempDir()
 			cut := func() error {
-				for _, pid := range s.Logins(t) {
-					kill(t, pid)
-				}
+				s.Cut(t)
 				return io.EOF
 			}
 			r := torn{strings.NewReader(strings.Repeat("x", 1<<20)), cut}
@@ -156,15 +153,5 @@ func TestFileOfACutConnectionIsNotHalfThere(t *testing.T) {
 				t.Errorf("the file is there: %v", err)
 			}
 		})
-	}
-}
-
-func kill(t *testing.T, pid int) { t.Helper(); signal(t, pid, syscall.SIGKILL) }
-func stop(t *testing.T, pid int) { t.Helper(); signal(t, pid, syscall.SIGSTOP) }
-
-func signal(t *testing.T, pid int, s syscall.Signal) {
-	t.Helper()
-	if err := syscall.Kill(pid, s); err != nil {
-		t.Fatal(err)
 	}
 }

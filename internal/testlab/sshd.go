@@ -10,6 +10,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/crypto/ssh"
@@ -104,9 +106,7 @@ func (s *SSHServer) start(t testing.TB, program string) {
 	}
 	s.pid = cmd.Process.Pid
 	t.Cleanup(func() {
-		for _, pid := range s.Logins(t) {
-			_ = kill(pid) // it may have ended meanwhile
-		}
+		s.Cut(t)
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		_ = output.Close()
@@ -120,29 +120,55 @@ func (s *SSHServer) start(t testing.TB, program string) {
 	})
 }
 
-// Logins are the pids of the server's processes for connections: killing one cuts its connection.
+// Logins are the pids of the server's processes for connections, one for each.
 func (s *SSHServer) Logins(t testing.TB) []int {
 	t.Helper()
-	dirs, err := filepath.Glob("/proc/[0-9]*/stat")
+	return processes(t)[s.pid]
+}
+
+// Cut kills what the server has for connections, but not what runs in them.
+func (s *SSHServer) Cut(t testing.TB) { t.Helper(); s.Signal(t, syscall.SIGKILL) }
+
+// Signal sends a signal to all that the server has for connections: for users other than root, sshd has two processes
+// for each.
+func (s *SSHServer) Signal(t testing.TB, signal syscall.Signal) {
+	t.Helper()
+	children := processes(t)
+	for next := children[s.pid]; len(next) > 0; next = next[1:] {
+		name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", next[0]))
+		if err != nil || !bytes.HasPrefix(name, []byte("sshd")) {
+			continue
+		}
+		next = append(next, children[next[0]]...)
+		if err := syscall.Kill(next[0], signal); err != nil && !errors.Is(err, syscall.ESRCH) {
+			t.Error(err)
+		}
+	}
+}
+
+// processes are the children of all processes that have not ended.
+func processes(t testing.TB) map[int][]int {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var found []int
-	for _, path := range dirs {
+	children := map[int][]int{}
+	for _, path := range paths {
 		stat, err := os.ReadFile(path)
 		if err != nil {
 			continue // it has ended
 		}
-		end := bytes.LastIndexByte(stat, ')')
-		if fields := bytes.Fields(stat[end+1:]); len(fields) > 1 && string(fields[1]) == strconv.Itoa(s.pid) && string(fields[0]) != "Z" {
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			found = append(found, pid)
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil || len(fields) < 2 || fields[0] == "Z" {
+			continue
+		}
+		if parent, err := strconv.Atoi(fields[1]); err == nil {
+			children[parent] = append(children[parent], pid)
 		}
 	}
-	return found
+	return children
 }
 
 // sshdProgram is the server's absolute path, which it needs to start itself again; it is often not in PATH.
@@ -159,14 +185,6 @@ func sshdProgram(t testing.TB) string {
 		}
 	}
 	return program
-}
-
-func kill(pid int) error {
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		return err
-	}
-	return process.Kill()
 }
 
 func write(t testing.TB, path string, content []byte) {

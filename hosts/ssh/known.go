@@ -22,7 +22,7 @@ type knownKeys struct {
 	signed bool                  // a @cert-authority signs keys of this host
 }
 
-// known reads the files that exist.
+// knownKeys reads the files that exist.
 func (t *target) knownKeys() (*knownKeys, error) {
 	k := &knownKeys{target: t}
 	var files []string

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"ngxlab/agent/wire"
 	"ngxlab/lab"
 	"ngxlab/lab/conduct"
 	"ngxlab/lab/plan"
@@ -57,7 +58,10 @@ func (a *app) withFleet(ctx context.Context, x lab.Experiment, do func(*fleet) e
 	}
 	f, errs := a.attachAll(ctx, x)
 	err := atHosts(x, errs)
-	if err == nil {
+	switch {
+	case ctx.Err() != nil:
+		err = ctx.Err() // nothing is wrong with the hosts
+	case err == nil:
 		err = do(f)
 	}
 	return errors.Join(err, f.close())
@@ -94,7 +98,14 @@ func (f *fleet) close() error {
 // claim takes the lock of every host for the campaign. When one is held, each that is tells its holder; those that were
 // taken are free again as soon as the fleet is let go.
 func (f *fleet) claim(ctx context.Context, c lab.CampaignID) error {
-	return f.every(ctx, answerTimeout, func(ctx context.Context, i int) error { return f.machines[i].claim(ctx, c) })
+	return f.every(ctx, answerTimeout, func(ctx context.Context, i int) error {
+		err := f.machines[i].claim(ctx, c)
+		var held *wire.Error
+		if errors.As(err, &held) && held.Lock != nil && held.Lock.Owner == owner() {
+			return &hinted{err: fmt.Errorf("%s: another host of the experiment is the same machine", f.x.Hosts[i].Name), hint: "one host may have both roles: roles: [target, load]"}
+		}
+		return err
+	})
 }
 
 // facts asks every host what the experiment needs to know.

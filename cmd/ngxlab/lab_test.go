@@ -54,8 +54,7 @@ func inLab(t *testing.T) *labTest {
 	return l
 }
 
-// build brings the lab up and gives its target the build that all tests share: containers may have no way out to fetch
-// its source.
+// build brings the lab up and gives its target the build that all tests share.
 func (l *labTest) build() {
 	l.t.Helper()
 	l.must([]int{exitDone}, "hosts", "up", "DIR/lab.yaml")
@@ -63,11 +62,17 @@ func (l *labTest) build() {
 	here.onThisMachine()
 	x, err := loadExperiment(filepath.Join(l.dir, "lab.yaml"))
 	must(l.t, err)
+	l.give(here, x.Hosts[0])
+}
+
+// give copies a build of this machine's to a host of the lab: containers may have no way out to fetch its source.
+func (l *labTest) give(here *command, h lab.Host) {
+	l.t.Helper()
 	ctx := l.t.Context()
 	from, err := here.attach(ctx, "", lab.Host{Name: "local", Local: true})
 	must(l.t, err)
 	defer func() { must(l.t, from.close()) }()
-	to, err := l.attach(ctx, l.name, x.Hosts[0])
+	to, err := l.attach(ctx, l.name, h)
 	must(l.t, err)
 	defer func() { must(l.t, to.close()) }()
 	must(l.t, from.claim(ctx, "test"))

@@ -125,12 +125,12 @@ func (l *labTest) inside(host, script string) string {
 	return l.docker("exec", l.container(host), "/bin/sh", "-c", script)
 }
 
-// sysctls is what every host says of itself in sysctl -a, but for what changes by itself.
+// sysctls is what every host says of itself in sysctl -a, but for what changes by itself, and the interfaces, which may be made anew.
 func (l *labTest) sysctls() map[string]string {
 	l.t.Helper()
 	all := map[string]string{}
 	for _, h := range farHosts {
-		all[string(h)] = l.inside(string(h), "sysctl -a 2>/dev/null | grep ^net | grep -v -e nf_conntrack_count -e neigh")
+		all[string(h)] = l.inside(string(h), "sysctl -a 2>/dev/null | grep ^net | grep -v -e nf_conntrack_count -e [.]eth[0-9]")
 	}
 	return all
 }

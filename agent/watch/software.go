@@ -19,9 +19,11 @@ const sayTimeout = 10 * time.Second
 // folders are searched for commands after $PATH, which a session without a login often lacks parts of.
 const folders = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// versionOptions are how load tools are asked for their version. wrk answers with exit code 1; ab is not here, for
-// its banner gives the version of a source file: its package is asked instead.
+// versionOptions are how load tools are asked for their version. wrk answers with exit code 1.
 var versionOptions = map[string]string{"wrk": "-v", "h2load": "--version", "siege": "--version", "nginx": "-v"}
+
+// toolPackages are the packages of load tools that do not say their version: ab's banner gives that of a source file.
+var toolPackages = map[string]string{"ab": "apache2-utils"}
 
 func (w *Watcher) softwareFacts(ctx context.Context, q lab.FactsQuery, f *lab.Facts) {
 	f.Commands, f.Packages, f.ToolVersions = map[string]string{}, packages(ctx, q.Packages), map[string]string{}
@@ -56,21 +58,33 @@ func find(name string) string {
 	return ""
 }
 
-// toolVersion is what a tool says of itself, or the package it comes from and its version; "" when neither is known.
+// toolVersion is what a load tool says of itself, or the package it comes from and its version; "" when neither is known.
 func toolVersion(ctx context.Context, name, path string) string {
 	if option, ok := versionOptions[name]; ok {
 		text, _ := say(ctx, path, option)
 		return firstLine(text)
 	}
-	owner, err := say(ctx, "dpkg-query", "-S", path)
-	if err != nil {
+	pkg := toolPackages[name]
+	if pkg == "" || !shipped(ctx, pkg, path) {
 		return ""
 	}
-	pkg, _, _ := strings.Cut(firstLine(owner), ":")
 	if version := packages(ctx, []string{pkg})[pkg]; version != "" {
 		return pkg + " " + version
 	}
 	return ""
+}
+
+// shipped reports whether a file is from a Debian package. To ask for the package of a file (dpkg-query -S) reads the lists
+// of all packages, which takes as long as all other facts.
+func shipped(ctx context.Context, pkg, path string) bool {
+	files, err := say(ctx, "dpkg-query", "-L", pkg)
+	if err != nil {
+		return false
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil { // /bin may be a link
+		path = real
+	}
+	return slices.Contains(strings.Split(files, "\n"), path)
 }
 
 // packages are the installed ones of the names with their versions, from dpkg or rpm.

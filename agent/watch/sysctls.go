@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,45 +23,58 @@ const (
 func (w *Watcher) sysctls(ctx context.Context) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, sysctlTimeout)
 	defer cancel()
-	m := map[string]string{}
-	root := w.proc("sys")
-	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if ctx.Err() != nil || len(m) == maxSysctls {
-			return fs.SkipAll
-		}
-		if err != nil {
-			return nil // gone, as an interface can be, or not for us
-		}
-		name, _ := filepath.Rel(root, path)
-		if d.IsDir() && name == "fs/binfmt_misc" {
-			return fs.SkipDir
-		}
-		if d.Type().IsRegular() {
-			if text, ok := readSysctl(path); ok {
-				m[dotted(name)] = text
-			}
-		}
-		return nil
-	})
-	return m
+	r := sysctlReader{ctx: ctx, all: map[string]string{}, text: make([]byte, maxSysctl)}
+	if root, err := os.Open(w.proc("sys")); err == nil {
+		r.walk(root, "")
+	}
+	return r.all
 }
 
-func readSysctl(path string) (string, bool) {
-	info, err := os.Lstat(path)
-	if err != nil || info.Mode().Perm()&0o444 == 0 {
-		return "", false
+// sysctlReader reads below /proc/sys. It opens each name relative to its directory: the kernel looks up every part of a
+// path anew, which for sysctls takes most of the time.
+type sysctlReader struct {
+	ctx  context.Context
+	all  map[string]string
+	text []byte
+}
+
+// walk reads a directory, whose path below /proc/sys ends with a slash unless it is "", and closes it.
+func (r *sysctlReader) walk(dir *os.File, path string) {
+	defer dir.Close()             //nolint:errcheck // opened for reading
+	entries, _ := dir.ReadDir(-1) // some may be gone, as an interface can be, or not for us
+	for _, e := range entries {
+		switch {
+		case r.ctx.Err() != nil || len(r.all) == maxSysctls:
+			return
+		case e.IsDir() && path+e.Name() != "fs/binfmt_misc":
+			if fd, err := openIn(dir, e.Name()); err == nil {
+				r.walk(os.NewFile(uintptr(fd), e.Name()), path+e.Name()+"/")
+			}
+		case e.Type().IsRegular():
+			if text, ok := r.read(dir, e.Name()); ok {
+				r.all[dotted(path+e.Name())] = text
+			}
+		}
 	}
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+}
+
+func (r *sysctlReader) read(dir *os.File, name string) (string, bool) {
+	fd, err := openIn(dir, name)
 	if err != nil {
 		return "", false
 	}
 	defer unix.Close(fd) //nolint:errcheck // opened for reading
-	text := make([]byte, maxSysctl)
-	n, err := unix.Read(fd, text)
+	n, err := unix.Read(fd, r.text)
 	if err != nil {
 		return "", false
 	}
-	return strings.TrimSuffix(string(text[:n]), "\n"), true
+	return strings.TrimSuffix(string(r.text[:n]), "\n"), true
+}
+
+// openIn opens what is in a directory, for reading. The kernel refuses it, also to root, for a sysctl that can only be
+// written.
+func openIn(dir *os.File, name string) (int, error) {
+	return unix.Openat(int(dir.Fd()), name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 }
 
 // dotted is the name of a path below /proc/sys: dots separate, and a dot within a name is written as a slash.

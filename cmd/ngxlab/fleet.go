@@ -133,11 +133,15 @@ func (f *fleet) pending(ctx context.Context) ([][]lab.Pending, error) {
 	return answers, err
 }
 
-// conducted is the fleet as the engine takes it.
-func (f *fleet) conducted() map[lab.HostName]conduct.Machine {
+// conducted is the fleet as the engine takes it for a campaign.
+func (a *app) conducted(f *fleet, c lab.CampaignID) map[lab.HostName]conduct.Machine {
 	all := map[lab.HostName]conduct.Machine{}
 	for i, h := range f.x.Hosts {
-		all[h.Name] = f.machines[i].Machine
+		m := f.machines[i].Machine
+		if isDocker(h) {
+			m.Builder = lent{Builder: m.Builder, name: h.Name, here: a.thisMachine(f, c), say: a.note}
+		}
+		all[h.Name] = m
 	}
 	return all
 }

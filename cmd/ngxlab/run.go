@@ -127,7 +127,7 @@ func (a *app) walk(ctx context.Context, s *store.Store, f *fleet, id lab.Campaig
 	}
 	progress := a.newProgress(pl, asJSON)
 	a.touched.add(f.x, hostNames(f.x)...)
-	out, err := conduct.Run(ctx, id, pl, f.conducted(), s, progress.event)
+	out, err := conduct.Run(ctx, id, pl, a.conducted(f, id), s, progress.event)
 	err = errors.Join(err, a.mend(ctx, s, f, &out))
 	for _, h := range f.x.Hosts {
 		if _, bad := out.Unrestored[h.Name]; !bad {

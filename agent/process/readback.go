@@ -60,14 +60,17 @@ func (sv *serving) workers(ctx context.Context, d dump) ([]int, error) {
 // workersOf returns the children of a master that call themselves worker (nginx has helpers of its cache beside them),
 // ascending.
 func workersOf(master int) ([]int, error) {
-	children, dead, err := parents()
+	all, err := processes()
 	if err != nil {
 		return nil, err
 	}
 	var pids []int
-	for _, pid := range children[master] {
+	for pid, p := range all {
+		if p.PPID != master || isDead(p) {
+			continue
+		}
 		title, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err == nil && !dead[pid] && bytes.Contains(title, []byte("worker process")) {
+		if err == nil && bytes.Contains(title, []byte("worker process")) {
 			pids = append(pids, pid)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,44 +27,28 @@ func Subreaper() error {
 // Descendants returns the pids of all living processes below root, by the chains of parents in /proc; zombies do not
 // count, their descendants do.
 func Descendants(root int) ([]int, error) {
-	children, dead, err := parents()
+	all, err := processes()
 	if err != nil {
 		return nil, err
 	}
-	var found []int
-	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
-		for _, pid := range children[queue[0]] {
-			queue = append(queue, pid)
-			if !dead[pid] {
-				found = append(found, pid)
-			}
-		}
-	}
-	return found, nil
-}
-
-// parents reads the process table: pid → pids of its children, and which are zombies.
-func parents() (children map[int][]int, dead map[int]bool, err error) {
-	all, err := procfs.AllProcs()
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the process table: %w", err)
-	}
-	children, dead = map[int][]int{}, map[int]bool{}
-	for _, p := range all {
-		stat, err := p.Stat()
-		if err != nil {
-			continue // ended meanwhile
-		}
-		children[stat.PPID] = append(children[stat.PPID], p.PID)
-		dead[p.PID] = stat.State == "Z" || stat.State == "X"
-	}
-	return children, dead, nil
+	return all.below(root), nil
 }
 
 // KillDescendants kills all descendants of this process, also those that left their process group, and looks again
 // until there are none or the time is over.
 func KillDescendants(limit time.Duration) error {
-	return killUntilNone(limit, func() ([]int, error) { return Descendants(os.Getpid()) })
+	return killUntilNone(limit, func() ([]int, error) {
+		if childless() {
+			return nil, nil
+		}
+		return Descendants(os.Getpid())
+	})
+}
+
+// childless reports that this process has no child, dead or alive, and so no descendant. It is much quicker than to read
+// the process table.
+func childless() bool {
+	return errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil), unix.ECHILD)
 }
 
 // KillSurvivors kills the processes that an earlier agent of the same state directory left behind: those marked with
@@ -124,15 +109,12 @@ func killUntilNone(limit time.Duration, find func() ([]int, error)) error {
 
 // survivors are the processes that are marked or noted, with their groups: one of another user shows no mark.
 func (o origin) survivors() ([]int, error) {
-	table, err := processTable()
+	all, err := processes()
 	if err != nil {
 		return nil, err
 	}
-	own, err := Descendants(os.Getpid())
-	if err != nil {
-		return nil, err
-	}
-	own = append(own, os.Getpid(), os.Getppid())
+	own := append(all.below(os.Getpid()), os.Getpid(), os.Getppid())
+	table := all.living()
 	notes := noted(o.work)
 	groups := map[int]bool{}
 	for pid, p := range table {
@@ -151,20 +133,49 @@ func (o origin) survivors() ([]int, error) {
 	return found, nil
 }
 
-// processTable is /proc/PID/stat of every living process; zombies do not count.
-func processTable() (map[int]procfs.ProcStat, error) {
+// processTable is /proc/PID/stat of every process, by pid.
+type processTable map[int]procfs.ProcStat
+
+func processes() (processTable, error) {
 	all, err := procfs.AllProcs()
 	if err != nil {
 		return nil, fmt.Errorf("read the process table: %w", err)
 	}
-	table := make(map[int]procfs.ProcStat, len(all))
+	table := make(processTable, len(all))
 	for _, p := range all {
-		if stat, err := p.Stat(); err == nil && stat.State != "Z" && stat.State != "X" { // else ended meanwhile
+		if stat, err := p.Stat(); err == nil { // else it ended meanwhile
 			table[p.PID] = stat
 		}
 	}
 	return table, nil
 }
+
+// below are the living processes below root.
+func (t processTable) below(root int) []int {
+	children := map[int][]int{}
+	for pid, p := range t {
+		children[p.PPID] = append(children[p.PPID], pid)
+	}
+	var found []int
+	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
+		for _, pid := range children[queue[0]] {
+			queue = append(queue, pid)
+			if !isDead(t[pid]) {
+				found = append(found, pid)
+			}
+		}
+	}
+	return found
+}
+
+// living leaves out what has ended.
+func (t processTable) living() processTable {
+	living := maps.Clone(t)
+	maps.DeleteFunc(living, func(_ int, p procfs.ProcStat) bool { return isDead(p) })
+	return living
+}
+
+func isDead(p procfs.ProcStat) bool { return p.State == "Z" || p.State == "X" }
 
 // marked reports whether a process was started by an agent of the state directory; false for processes of other users,
 // which cannot be read without CAP_SYS_PTRACE.

@@ -26,6 +26,7 @@ bin/ngxlab: $(SOURCES) $(AGENTS)
 # Static, trimmed and compressed: the same sources give the same bytes.
 hosts/agents/built/ngxlab-agent-linux-%: $(SOURCES)
 	CGO_ENABLED=0 GOOS=linux GOARCH=$* $(GO) build -trimpath -buildvcs=false -ldflags '-s -w -buildid=' -o $@.raw ./cmd/ngxlab-agent
+	sha256sum < $@.raw | cut -d ' ' -f 1 > $@.sha256
 	gzip -9 -n < $@.raw > $@
 	rm $@.raw
 

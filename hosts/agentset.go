@@ -37,17 +37,17 @@ func agentsFor(o Options) (agentSet, error) {
 	return set, nil
 }
 
-// embedded hashes the embedded agents once: they are unpacked for it.
+// embedded asks for the hashes of the embedded agents once.
 var embedded = sync.OnceValues(func() (agentSet, error) {
 	set := agentSet{}
 	var missing error
 	for _, m := range machines {
-		content, err := agents.For(m.arch)
+		hash, err := agents.Hash(m.arch)
 		if err != nil {
 			missing = err
 			continue
 		}
-		set[m.arch] = program{hashOf(content), func() ([]byte, error) { return agents.For(m.arch) }}
+		set[m.arch] = program{hash, sync.OnceValues(func() ([]byte, error) { return agents.For(m.arch) })} // unpacked for many hosts
 	}
 	if len(set) == 0 {
 		return nil, missing

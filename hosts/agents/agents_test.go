@@ -3,6 +3,8 @@ package agents
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"strings"
 	"testing"
@@ -49,5 +51,31 @@ func TestEmbeddedAgentsAreWholeOrMissing(t *testing.T) {
 		if err != nil && !errors.Is(err, ErrMissing) {
 			t.Errorf("%s: %v", arch, err)
 		}
+		if hash, hashErr := Hash(arch); err == nil && (hashErr != nil || hash != sum(content)) {
+			t.Errorf("%s: its hash is said to be %s, %v", arch, hash, hashErr)
+		}
+	}
+}
+
+func sum(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+func TestHashIsTheOneBesideTheAgentOrThatOfTheAgent(t *testing.T) {
+	said := sum([]byte("said"))
+	files := fstest.MapFS{
+		"built/ngxlab-agent-linux-amd64":        {Data: []byte("amd")},
+		"built/ngxlab-agent-linux-amd64.sha256": {Data: []byte(said + "\n")},
+		"built/ngxlab-agent-linux-arm64":        {Data: []byte("arm")},
+		"built/ngxlab-agent-linux-arm64.sha256": {Data: []byte("cut off\n")},
+	}
+	for arch, want := range map[string]string{"amd64": said, "arm64": sum([]byte("arm"))} {
+		if got, err := hashFrom(files, arch); err != nil || got != want {
+			t.Errorf("%s: %q, %v", arch, got, err)
+		}
+	}
+	if _, err := hashFrom(files, "riscv64"); !errors.Is(err, ErrMissing) {
+		t.Errorf("error %v", err)
 	}
 }

@@ -18,7 +18,7 @@ const margin = 60 * time.Second
 func (h *Host) Facts(ctx context.Context, q lab.FactsQuery) (lab.Facts, error) {
 	f, err := call[lab.Facts](ctx, h, wire.PathFacts, q)
 	f.Host, f.Address = h.name, h.address
-	if err != nil {
+	if err != nil || q.Brief {
 		return f, err
 	}
 	c, err := h.Clock(ctx)

@@ -58,6 +58,7 @@ type FactsQuery struct {
 	Sysctls  []string `json:"sysctls,omitempty"`
 	Commands []string `json:"commands,omitempty"`
 	Packages []string `json:"packages,omitempty"`
+	Brief    bool     `json:"brief,omitempty"` // only who answers: names, agent, architecture, state directory, root
 }
 
 // Holder is who holds a host's lock; zero when it is free.

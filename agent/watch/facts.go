@@ -22,7 +22,7 @@ import (
 func (w *Watcher) Facts(ctx context.Context, q lab.FactsQuery) (lab.Facts, error) {
 	f := lab.Facts{Host: w.Host, Architecture: runtime.GOARCH, Agent: w.Agent, StateDir: w.StateDir, Root: os.Geteuid() == 0}
 	var err error
-	if f.Hostname, err = os.Hostname(); err != nil {
+	if f.Hostname, err = os.Hostname(); err != nil || q.Brief {
 		return f, err
 	}
 	if err := errors.Join(w.cpuFacts(&f), w.memoryFacts(&f), w.kernelFacts(&f), w.limitFacts(ctx, &f)); err != nil {

@@ -51,6 +51,14 @@ func TestFactsOfThisMachine(t *testing.T) {
 	}
 }
 
+func TestBriefFactsSayWhoAnswers(t *testing.T) {
+	w := &Watcher{Host: "here", Agent: "abc", StateDir: "/var/lib/not/there/yet"}
+	f, err := w.Facts(t.Context(), lab.FactsQuery{Brief: true})
+	if err != nil || f.Hostname == "" || f.Agent != "abc" || f.Root != (os.Geteuid() == 0) || f.Sysctls != nil {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
 func TestPortInUseIsAFact(t *testing.T) {
 	port := narrow(t)
 	ports, err := portsInUse()

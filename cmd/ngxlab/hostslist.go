@@ -89,7 +89,7 @@ func hostsList(ctx context.Context, a *app, x lab.Experiment, o listOptions) err
 func listOne(ctx context.Context, x lab.Experiment, i int, m *machine) (listed, error) {
 	l := listOf(x, i)
 	l.State = hostAnswers
-	f, err := m.facts(ctx, lab.FactsQuery{})
+	f, err := m.facts(ctx, lab.FactsQuery{Brief: true})
 	if err != nil {
 		return l, err
 	}

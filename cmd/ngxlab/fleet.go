@@ -18,6 +18,7 @@ import (
 // and the question for a passphrase.
 const (
 	attachTimeout  = 6 * time.Minute
+	claimTimeout   = 20 * time.Second
 	answerTimeout  = 60 * time.Second
 	restoreTimeout = 60 * time.Second
 )
@@ -98,7 +99,7 @@ func (f *fleet) close() error {
 // claim takes the lock of every host for the campaign. When one is held, each that is tells its holder; those that were
 // taken are free again as soon as the fleet is let go.
 func (f *fleet) claim(ctx context.Context, c lab.CampaignID) error {
-	return f.every(ctx, answerTimeout, func(ctx context.Context, i int) error {
+	return f.every(ctx, claimTimeout, func(ctx context.Context, i int) error {
 		err := f.machines[i].claim(ctx, c)
 		var held *wire.Error
 		if errors.As(err, &held) && held.Lock != nil && held.Lock.Owner == owner() {

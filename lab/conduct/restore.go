@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -65,6 +66,7 @@ func (c *campaign) sayRestored(ctx context.Context, name lab.HostName, answer re
 	var failed []lab.Restored
 	if answer.err != nil {
 		failed = []lab.Restored{}
+		c.sayAnyway(ctx, lab.Event{Kind: lab.EventProblem, Host: name, Text: strings.TrimPrefix(answer.err.Error(), string(name)+": ")})
 	}
 	as := "as it was before the campaign"
 	for _, r := range answer.entries {

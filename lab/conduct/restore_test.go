@@ -17,9 +17,17 @@ func TestHostThatCannotBeRestoredIsNamedInTheOutcome(t *testing.T) {
 		}
 		return nil
 	}
-	out, err := run(t.Context(), host, store, smallPlan(1))
+	var why []string
+	out, err := Run(t.Context(), "c1", smallPlan(1), map[lab.HostName]Machine{web: host.machine()}, store, func(e lab.Event) {
+		if e.Kind == lab.EventProblem && e.Host == web {
+			why = append(why, e.Text)
+		}
+	})
 	if _, named := out.Unrestored[web]; !named || !errors.Is(err, errInjected) {
 		t.Errorf("outcome %+v, error %v", out, err)
+	}
+	if len(why) != 1 || !strings.Contains(why[0], errInjected.Error()) {
+		t.Errorf("the events say %q", why)
 	}
 }
 

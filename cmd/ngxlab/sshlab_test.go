@@ -29,7 +29,7 @@ steps:
   - {name: default, nginx: {access_log: logs/access.log}}
   - {name: kernel, on: [target, load], sysctl: {net.core.somaxconn: 8192, net.ipv4.tcp_fin_timeout: 33}}
 load:
-  - {tool: wrk, connections: 9, keepalive: true, duration: 1s, warmup: {first: 1s, further: 0s}}
+  - {tool: wrk, connections: 9, keepalive: true, duration: 2s, warmup: {first: 1s, further: 0s}}
 repeat: {min: 1, max: 1, precision: 5%, effect: 5%, cool_down: 500ms, control: false}
 capacity: {connections: [0, 60, 120], ramps: 1}
 `

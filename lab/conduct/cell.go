@@ -22,7 +22,7 @@ type fresh struct {
 	first   bool // no load point was measured on it yet
 }
 
-// cell warms up, measures, judges and commits one run, then cools down.
+// cell warms up, measures, judges and commits one run, and lets what is left of the cool-down pass.
 func (c *campaign) cell(ctx context.Context, round int, id lab.CellID, f fresh) (lab.Run, error) {
 	point, okPoint := c.plan.Load(id.Load)
 	driving, okDriving := c.driving(id)
@@ -86,18 +86,26 @@ func (c *campaign) warm(ctx context.Context, id lab.CellID, d lab.Driving, first
 	return c.armed(ctx, commands, func(sets map[lab.HostName]set) error {
 		begin := time.Now()
 		_, err := c.fire(ctx, sets, begin.Add(c.lead()))
-		c.idle = c.idle.Add(time.Since(begin))
+		c.exempt(time.Since(begin))
 		return err
 	})
 }
 
+// exempt takes time that was load, rest or a server's start out of what the lab needs between two runs.
+func (c *campaign) exempt(d time.Duration) {
+	if !c.idle.IsZero() { // there was a run before
+		c.idle = c.idle.Add(d)
+	}
+}
+
 // account sets the run's times: when it began, and what passed since the run before that was neither load, cool-down
-// nor server start.
+// nor server start. From its end on time counts anew.
 func (c *campaign) account(run lab.Run, seen *shot) lab.Run {
 	run.Began = seen.began.UTC()
 	if !c.idle.IsZero() {
 		run.OverheadS = max(0, seen.began.Sub(c.idle).Seconds())
 	}
+	c.idle = seen.ended
 	run.Processes, run.Samples, run.Yardsticks = seen.processes, seen.samples, seen.yards
 	return run
 }
@@ -129,17 +137,20 @@ func grave(all []lab.Finding) []string {
 	return codes
 }
 
-// coolDown waits the time between runs, longer while client-side ports are short.
+// coolDown lets the hosts rest after a run, longer while client-side ports are short. What is read, judged and recorded
+// of the run is done within that time, or the part of it that there is.
 func (c *campaign) coolDown(ctx context.Context, p lab.LoadPoint, seen *shot) error {
-	defer func() { c.idle = time.Now() }()
-	if err := pause(ctx, c.plan.Experiment.Repeat.CoolDown.Duration); err != nil {
+	rest := c.plan.Experiment.Repeat.CoolDown.Duration
+	if err := pause(ctx, rest-time.Since(seen.ended)); err != nil {
 		return err
 	}
+	begin := time.Now()
 	for _, name := range p.Hosts {
 		if err := c.waitForPorts(ctx, name, seen); err != nil {
 			return err
 		}
 	}
+	c.exempt(rest + time.Since(begin))
 	return nil
 }
 

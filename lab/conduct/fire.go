@@ -115,7 +115,7 @@ func (c *campaign) fireWatched(ctx context.Context, target lab.HostName, s lab.S
 	defer lost(nil)
 	stop := c.watch(ctx, w, seen, lost)
 	processes, err := c.fire(flying, sets, w.at)
-	seen.processes = processes
+	seen.processes, seen.ended = processes, time.Now()
 	watchErr := stop(err == nil && full(p, processes))
 	if watchErr != nil && ctx.Err() == nil {
 		return watchErr // it ended the processes too

@@ -171,19 +171,20 @@ func (c *campaign) turn(ctx context.Context, t turn) error {
 // serveCells measures cells on one fresh server and returns how many it did before the server was gone.
 func (c *campaign) serveCells(ctx context.Context, t turn, cells []lab.CellID) (int, error) {
 	serverCtx, stop := context.WithCancel(ctx)
-	defer func() { stop(); c.idle = time.Now() }()
+	defer stop()
 	serving, err := c.serving(t.target, t.state)
 	if err != nil {
 		return 0, err
 	}
+	begin := time.Now()
 	server, err := c.serve(serverCtx, serving)
 	if err != nil {
 		return 0, fmt.Errorf("start the server of state %q, round %d: %w", t.state, t.round, err)
 	}
+	c.exempt(time.Since(begin))
 	if err := c.clock(ctx, t.round); err != nil {
 		return 0, err
 	}
-	c.idle = time.Now()
 	for i, cell := range cells {
 		run, err := c.cell(ctx, t.round, cell, fresh{serving, server, i == 0})
 		if err != nil {

@@ -31,7 +31,7 @@ type campaign struct {
 	levels  []lab.CapacityLevel // already held
 	began   time.Time
 	planned int       // runs expected as known now
-	idle    time.Time // when the last run, cool-down or server start ended
+	idle    time.Time // since when nothing but the lab's own work is done, as if load, rest and server starts had taken no time since
 }
 
 // Run walks the plan on the hosts, which must have had nothing pending in their journals when the plan's facts were

@@ -28,6 +28,7 @@ const (
 // shot is what was seen of one execution of a load point.
 type shot struct {
 	began     time.Time
+	ended     time.Time // of the load
 	processes []lab.Process
 	samples   []lab.Sample // by host: before the release, on the grid, after the end
 	yards     []lab.Yardstick

@@ -146,7 +146,10 @@ func (e *Engine) containerOf(b box) Container {
 		Address: b.address[networkName(name)], HostKey: b.labels[labelHostKey],
 	}
 	k := keys{dir: e.labDir(name)}
-	if _, err := os.Stat(k.private()); err == nil && labName.MatchString(name) {
+	if !labName.MatchString(name) {
+		return c // a label that another has set
+	}
+	if _, err := os.Stat(k.private()); err == nil {
 		c.Key, c.KnownHosts = k.private(), k.knownHosts()
 	}
 	return c

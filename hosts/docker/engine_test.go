@@ -18,6 +18,7 @@ import (
 
 	"ngxlab/hosts/docker"
 	"ngxlab/internal/testlab"
+	"ngxlab/lab"
 )
 
 // problem fails the test unless err holds a *docker.Problem of that kind, with a cure, that names all of the words.
@@ -117,7 +118,7 @@ func serve(t *testing.T, socket string, h http.Handler) {
 	t.Cleanup(func() { _ = server.Close() })
 }
 
-// engineThatSays is a server that says of itself what an engine would.
+// engineThatSays is a server that says of itself what an engine would, and that it has no containers and networks.
 func engineThatSays(t *testing.T, api, info string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "ngxlab-") // a socket's path must be short
@@ -129,11 +130,14 @@ func engineThatSays(t *testing.T, api, info string) string {
 	serve(t, socket, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Api-Version", api)
 		w.Header().Set("Content-Type", "application/json")
-		if strings.HasSuffix(r.URL.Path, "/info") {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/info"):
 			_, _ = io.WriteString(w, info)
-			return
+		case strings.HasSuffix(r.URL.Path, "/containers/json"), strings.HasSuffix(r.URL.Path, "/networks"):
+			_, _ = io.WriteString(w, "[]")
+		default:
+			_, _ = io.WriteString(w, "OK")
 		}
-		_, _ = io.WriteString(w, "OK")
 	}))
 	return "unix://" + socket
 }
@@ -148,6 +152,43 @@ func TestEngineThatIsTooOldOrRunsNoLinuxIsRefused(t *testing.T) {
 	problem(t, err, docker.NotLinux, "windows")
 	if _, err = open(t, engineThatSays(t, "1.99", `{"OSType":"linux","ID":"x"}`)); err != nil {
 		t.Errorf("an engine newer than this program: %v", err)
+	}
+}
+
+func TestNamesThatAreDirectoriesOfOthersRemoveNothing(t *testing.T) {
+	t.Parallel()
+	state := filepath.Join(t.TempDir(), "labs")
+	e, err := docker.Open(t.Context(), docker.Options{Host: engineThatSays(t, "1.47", `{"OSType":"linux","ID":"x"}`), State: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Down(t.Context(), "other"); err != nil { // makes the engine's directory
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(state, "kept"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".", "..", "../..", ""} {
+		if removed, err := e.Down(t.Context(), name); err != nil || len(removed.Keys) > 0 {
+			t.Errorf("lab %q: removed %v, %v", name, removed, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(state, "kept")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLabMayBeNamedAsAnythingThatIsLocked(t *testing.T) {
+	t.Parallel()
+	e, err := open(t, engineThatSays(t, "1.47", `{"OSType":"linux","ID":"x"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err = e.Up(ctx, docker.Lab{Name: "images", Hosts: []lab.Host{host("web", lab.DockerHost{Image: "none"})}})
+	if err == nil || ctx.Err() != nil {
+		t.Errorf("%v, want that there is no such image", err)
 	}
 }
 

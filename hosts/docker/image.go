@@ -39,9 +39,12 @@ func dockerfile() string {
 		"CMD [\"/usr/sbin/sshd\", \"-D\", \"-e\"]\n"
 }
 
+// imagesLock keeps two from making images at the same time. No lab can have this name.
+const imagesLock = "+images"
+
 // image finds or makes the image for a host that asks for one, or for none, and returns its name.
 func (e *Engine) image(ctx context.Context, asked string) (string, error) {
-	unlock, err := e.lock(ctx, "images")
+	unlock, err := e.lock(ctx, imagesLock)
 	if err != nil {
 		return "", err
 	}

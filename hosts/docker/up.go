@@ -48,8 +48,8 @@ const (
 // together is how many containers are made, or removed, at the same time.
 const together = 4
 
-// labName is what Docker takes as a part of a name.
-var labName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,100}$`)
+// labName is what Docker takes as a name. It names a directory, too: the first character keeps "." and ".." out.
+var labName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,99}$`)
 
 func containerName(lab string, host lab.HostName) string { return "ngxlab-" + lab + "-" + string(host) }
 func networkName(lab string) string                      { return "ngxlab-" + lab }
@@ -77,16 +77,19 @@ func (e *Engine) Up(ctx context.Context, l Lab) ([]Container, error) {
 	return containers, nil
 }
 
+// nameCure is the advice for a name that is no labName.
+const nameCure = "Docker's names have letters, digits, dots, dashes and underscores, and begin with a letter or a digit"
+
 func (l Lab) check() error {
 	if !labName.MatchString(l.Name) {
-		return &Problem{Kind: BadHost, What: fmt.Sprintf("a lab cannot be named %q", l.Name), Cure: "Docker's names have letters, digits, dots, dashes and underscores"}
+		return &Problem{Kind: BadHost, What: fmt.Sprintf("a lab cannot be named %q", l.Name), Cure: nameCure}
 	}
 	if len(l.Hosts) == 0 {
 		return &Problem{Kind: BadHost, What: "lab " + l.Name + " has no throwaway hosts"}
 	}
 	for _, h := range l.Hosts {
 		if !labName.MatchString(string(h.Name)) {
-			return &Problem{Kind: BadHost, What: fmt.Sprintf("lab %s: a host cannot be named %q", l.Name, h.Name), Cure: "Docker's names have letters, digits, dots, dashes and underscores"}
+			return &Problem{Kind: BadHost, What: fmt.Sprintf("lab %s: a host cannot be named %q", l.Name, h.Name), Cure: nameCure}
 		}
 	}
 	return nil

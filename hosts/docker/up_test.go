@@ -338,6 +338,7 @@ func TestNamesThatDockerCannotHaveAreRefused(t *testing.T) {
 	e := dockerlab.Open(t)
 	for _, l := range []docker.Lab{
 		{Name: "a b", Hosts: []lab.Host{host("web", lab.DockerHost{})}}, {Name: "", Hosts: []lab.Host{host("web", lab.DockerHost{})}},
+		{Name: "..", Hosts: []lab.Host{host("web", lab.DockerHost{})}},
 		{Name: "ok", Hosts: []lab.Host{host("../x", lab.DockerHost{})}},
 	} {
 		_, err := e.Up(t.Context(), l)

@@ -40,6 +40,7 @@ func TestUnknownHostIsRefusedWithItsFingerprint(t *testing.T) {
 		"no file":           {Config: []string{}, KnownHosts: []string{filepath.Join(t.TempDir(), "none")}},
 		"another host":      knowing(t, "elsewhere "+authorized(s.HostKeys["ed25519"])),
 		"another port":      knowing(t, "["+s.Address+"]:1 "+authorized(s.HostKeys["ed25519"])),
+		"only its port 22":  knowing(t, s.Address+" "+authorized(stranger(t, "ed25519"))),
 		"key of a CA":       knowing(t, "@cert-authority "+named(s)+" "+authorized(s.HostKeys["ed25519"])),
 		"an unreadable one": knowing(t, "elsewhere "+authorized(s.HostKeys["ed25519"])+named(s)+" ssh-ed25519 garbage\n"),
 	} {
@@ -163,6 +164,15 @@ func hostKeys(t *testing.T, s *testlab.SSHServer, o ssh.Options) []ssh.HostKey {
 		t.Fatal(err)
 	}
 	return keys
+}
+
+func TestAnotherPortOfAKnownHostCanBeTrusted(t *testing.T) {
+	s := testlab.SSHD(t, testlab.SSHDOptions{})
+	o := knowing(t, s.Address+" "+authorized(stranger(t, "ed25519")))
+	if _, err := ssh.Trust(t.Context(), hostKeys(t, s, o), o); err != nil {
+		t.Fatal(err)
+	}
+	works(t, dial(t, to(s), o))
 }
 
 func TestTrustKeepsEveryOtherLine(t *testing.T) {

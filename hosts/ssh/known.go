@@ -19,6 +19,7 @@ type knownKeys struct {
 	target *target
 	check  xssh.HostKeyCallback
 	plain  []knownhosts.KnownKey // of this host
+	other  bool                  // they are those of its port 22: they may vouch for another port, but that may have keys of its own
 	signed bool                  // a @cert-authority signs keys of this host
 }
 
@@ -50,15 +51,17 @@ func (t *target) knownKeys() (*knownKeys, error) {
 	return k, nil
 }
 
-// wanted are the entries for this host, found by asking with a key that nobody has.
+// wanted are the entries for this host, found by asking with a key that nobody has, and notes whether they are for
+// another port.
 func (k *knownKeys) wanted() []knownhosts.KnownKey {
 	nobodys, err := xssh.NewPublicKey(ed25519.PublicKey(make([]byte, ed25519.PublicKeySize)))
 	if err != nil {
 		return nil
 	}
-	for _, name := range k.target.aliases {
+	for i, name := range k.target.aliases {
 		var unknown *knownhosts.KeyError
 		if err := k.check(name, nowhere, nobodys); errors.As(err, &unknown) && len(unknown.Want) > 0 {
+			k.other = i > 0
 			return unknown.Want
 		}
 	}
@@ -145,7 +148,7 @@ func (k *knownKeys) verify(_ string, _ net.Addr, key xssh.PublicKey) error {
 	switch {
 	case refused != nil:
 		return refused
-	case len(k.plain) == 0:
+	case len(k.plain) == 0 || k.other:
 		return &UnknownKeyError{Host: t.written, Address: t.dialled(), Type: key.Type(), SHA256: xssh.FingerprintSHA256(key)}
 	}
 	return k.changed(key)

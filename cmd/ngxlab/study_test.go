@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"ngxlab/internal/testlab"
+	"ngxlab/lab"
 )
 
 // realStudy is run on this machine, with real nginx and wrk. %d is the port.
@@ -35,10 +36,7 @@ repeat: {min: 2, max: 2, precision: 5%%, effect: 5%%, cool_down: 10ms}
 func (c *command) onThisMachine() {
 	c.t.Helper()
 	testlab.Require(c.t, "wrk")
-	cache := testlab.Nginx(c.t).Binary
-	for filepath.Base(cache) != "builds" {
-		cache = filepath.Dir(cache)
-	}
+	cache := buildsOf(testlab.Nginx(c.t))
 	c.agent, c.stateDir = testlab.Agent(c.t), filepath.Join(c.dir, "state")
 	must(c.t, os.Mkdir(c.stateDir, 0o755))
 	for _, dir := range []string{c.dir, filepath.Dir(c.dir)} { // nginx's workers, which are not root, must come through
@@ -47,6 +45,15 @@ func (c *command) onThisMachine() {
 	must(c.t, os.Symlink(cache, filepath.Join(c.stateDir, "builds")))
 	c.attach = c.reach
 	c.write("real.yaml", fmt.Sprintf(realStudy, testlab.FreePort(c.t)))
+}
+
+// buildsOf is the folder of builds that one is in.
+func buildsOf(b lab.Build) string {
+	dir := b.Binary
+	for filepath.Base(dir) != "builds" {
+		dir = filepath.Dir(dir)
+	}
+	return dir
 }
 
 // trigger is a writer that calls do once, when what was written has the word n times.

@@ -1,7 +1,6 @@
 package conduct
 
 import (
-	"fmt"
 	"math"
 	"os"
 	"slices"
@@ -12,27 +11,57 @@ import (
 	"golang.org/x/sys/unix"
 
 	"ngxlab/hosts"
+	"ngxlab/hosts/docker"
+	"ngxlab/hosts/ssh"
 	"ngxlab/internal/testlab"
+	"ngxlab/internal/testlab/dockerlab"
 	"ngxlab/lab"
 )
 
 // starts is how many common starts are measured (DESIGN §14).
 const starts = 50
 
-// BenchmarkCommonStart lets three agents of this machine start a process at one instant, 50 times.
+// BenchmarkCommonStart lets three hosts start a process at one instant, 50 times: agents of this machine, hosts of a
+// Docker lab reached through its engine, and the same over SSH.
 func BenchmarkCommonStart(b *testing.B) {
-	all := threeAgents(b)
-	for b.Loop() {
-		measureStarts(b, all, starts)
-	}
+	b.Run("local", func(b *testing.B) {
+		benchStarts(b, func(name lab.HostName) (*hosts.Host, error) {
+			return hosts.Local(b.Context(), hosts.Options{Name: name, Dir: testlab.StateDir(b), Agent: testlab.Agent(b)})
+		})
+	})
+	e, l, containers := dockerlab.Lab(b, startHosts...)
+	b.Run("docker", func(b *testing.B) {
+		benchStarts(b, func(name lab.HostName) (*hosts.Host, error) {
+			door, err := e.Enter(b.Context(), l.Name, string(name))
+			return entered(b, name, door, err)
+		})
+	})
+	b.Run("ssh", func(b *testing.B) {
+		benchStarts(b, func(name lab.HostName) (*hosts.Host, error) {
+			c := containers[slices.Index(startHosts, name)]
+			door, err := ssh.Dial(b.Context(), ssh.Destination{Address: c.Address, User: docker.RootUser, Key: c.Key},
+				ssh.Options{Config: []string{}, KnownHosts: []string{c.KnownHosts}})
+			return entered(b, name, door, err)
+		})
+	})
 }
 
-// threeAgents are hosts for measureStarts; claimed, and left at the end.
-func threeAgents(b *testing.B) map[lab.HostName]Machine {
+var startHosts = []lab.HostName{"gen1", "gen2", "gen3"}
+
+// entered is the host behind a door, if there is one.
+func entered[D hosts.Door](b *testing.B, name lab.HostName, door D, err error) (*hosts.Host, error) {
+	b.Helper()
+	if err != nil {
+		return nil, err
+	}
+	return hosts.Enter(b.Context(), door, hosts.Options{Name: name, Agent: testlab.Agent(b)})
+}
+
+// benchStarts opens the hosts, which are left at the end, and measures.
+func benchStarts(b *testing.B, open func(lab.HostName) (*hosts.Host, error)) {
 	all := map[lab.HostName]Machine{}
-	for i := range 3 {
-		name := lab.HostName(fmt.Sprintf("gen%d", i+1))
-		host, err := hosts.Local(b.Context(), hosts.Options{Name: name, Dir: testlab.StateDir(b), Agent: testlab.Agent(b)})
+	for _, name := range startHosts {
+		host, err := open(name)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -42,11 +71,14 @@ func threeAgents(b *testing.B) map[lab.HostName]Machine {
 		}
 		all[name] = Machine{Tuner: host, Builder: host, Runner: host, Watcher: host}
 	}
-	return all
+	for b.Loop() {
+		measureStarts(b, all, starts)
+	}
+	b.ReportMetric(0, "ns/op")
 }
 
 // measureStarts starts a process on all hosts at one instant, n times, each time with the clocks read anew, and reports
-// median, 90th percentile and worst, in ms:
+// the median, and of two the 90th percentile and the worst, in ms:
 //
 //   - asked: how far a release was from the instant its host was asked for (the host's own part);
 //   - off: how far a release was from the instant meant, read from this machine's CLOCK_MONOTONIC, with what the
@@ -134,7 +166,9 @@ func (m *startTimes) report(b *testing.B) {
 		}
 		slices.Sort(all)
 		b.ReportMetric(all[len(all)/2], name+"-median-ms")
-		b.ReportMetric(all[len(all)*9/10], name+"-p90-ms")
-		b.ReportMetric(all[len(all)-1], name+"-worst-ms")
+		if name == "off" || name == "spread" {
+			b.ReportMetric(all[len(all)*9/10], name+"-p90-ms")
+			b.ReportMetric(all[len(all)-1], name+"-worst-ms")
+		}
 	}
 }

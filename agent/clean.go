@@ -56,7 +56,7 @@ func cleanHost(dir string, pending func() ([]lab.Pending, error)) (lab.Cleaned, 
 }
 
 // agentName is what the program calls an agent that it has sent.
-var agentName = regexp.MustCompile(`^ngxlab-agent-[0-9a-f]{16}$`)
+var agentName = regexp.MustCompile(`^` + wire.AgentPrefix + `[0-9a-f]{16}$`)
 
 // otherAgents are the agents, and halves of agents, in the directory of a running one that was sent by the program.
 func otherAgents(exe string) ([]string, error) {
@@ -65,7 +65,7 @@ func otherAgents(exe string) ([]string, error) {
 		return nil, nil
 	}
 	return entries(filepath.Dir(exe), func(name string) bool {
-		return name != own && agentName.MatchString(name) || strings.HasPrefix(name, ".ngxlab-put-")
+		return name != own && agentName.MatchString(name) || strings.HasPrefix(name, wire.TemporaryPrefix)
 	})
 }
 

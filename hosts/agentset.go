@@ -61,7 +61,7 @@ func hashOf(content []byte) string {
 }
 
 // name is the file of an agent on a host; clean, on the host, knows agents by it.
-func (p program) name() string { return "ngxlab-agent-" + p.hash[:16] }
+func (p program) name() string { return wire.AgentPrefix + p.hash[:16] }
 
 // names are the file names by architecture.
 func (s agentSet) names() map[string]string {

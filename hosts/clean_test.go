@@ -43,7 +43,7 @@ func TestCleanRemovesWhatCanBeMadeAgain(t *testing.T) {
 	agents := filepath.Dir(d.puts[0])
 	gone := []string{
 		write(t, dir+"/builds/b1/nginx"), write(t, dir+"/sources/nginx.tar.gz"), write(t, dir+"/work/p1/out"),
-		write(t, agents+"/ngxlab-agent-0123456789abcdef"), write(t, agents+"/"+TemporaryPrefix+"1"),
+		write(t, agents+"/ngxlab-agent-0123456789abcdef"), write(t, agents+"/"+wire.TemporaryPrefix+"1"),
 	}
 	kept := []string{d.puts[0], write(t, agents+"/notes"), write(t, dir+"/journal.restored")}
 	done, err := h.Clean(t.Context())

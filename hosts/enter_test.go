@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"ngxlab/agent/wire"
 	"ngxlab/internal/testlab"
 )
 
@@ -319,7 +320,7 @@ func TestUnfinishedUploadsAreRemovedInTime(t *testing.T) {
 	d := home(t)
 	works(t, d)
 	dir := filepath.Dir(d.puts[0])
-	old, young := filepath.Join(dir, TemporaryPrefix+"old"), filepath.Join(dir, TemporaryPrefix+"young")
+	old, young := filepath.Join(dir, wire.TemporaryPrefix+"old"), filepath.Join(dir, wire.TemporaryPrefix+"young")
 	then := time.Now().Add(-2 * time.Hour)
 	if err := errors.Join(os.WriteFile(old, nil, 0o600), os.WriteFile(young, nil, 0o600), os.Chtimes(old, then, then), os.Remove(d.puts[0])); err != nil {
 		t.Fatal(err)

@@ -9,10 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"ngxlab/agent/wire"
 )
 
 // Local attaches this machine, as any other host.
@@ -32,7 +33,7 @@ func (localDoor) Close() error { return nil }
 
 // put writes a file under a temporary name and renames it.
 func put(ctx context.Context, path string, mode fs.FileMode, r io.Reader) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), TemporaryPrefix)
+	file, err := os.CreateTemp(filepath.Dir(path), wire.TemporaryPrefix)
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ type localPipe struct {
 	cmd    *exec.Cmd
 	in     *os.File // to the process
 	out    *os.File // from the process
-	stderr tail
+	stderr Tail
 	exited chan struct{}
 
 	once   sync.Once
@@ -128,26 +129,4 @@ func (p *localPipe) Explain() string {
 		text += ": " + words
 	}
 	return text
-}
-
-// tail keeps the last 4 KiB written to it.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if cut := len(t.text) - 4<<10; cut > 0 {
-		t.text = append(t.text[:0], t.text[cut:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(string(t.text))
 }

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"ngxlab/agent/wire"
 )
 
 // places are the directories for an agent as the host's shell writes them, the best first. Those that others may write
@@ -23,13 +25,13 @@ const (
 	// a program to every shell, but not on a file system mounted noexec.
 	shellWhy = `why() { [ "$1" = /.cache/ngxlab ] && echo "HOME is not set" && return 1; (umask 077; mkdir -p "$1") || return 1; ` +
 		`own "$1" || { echo "not a directory that only this user may write to"; return 1; }; ` +
-		`t=$1/` + TemporaryPrefix + `$$; (: >"$t") && chmod 700 "$t" && "$t"; x=$?; rm -f "$t"; ` +
+		`t=$1/` + wire.TemporaryPrefix + `$$; (: >"$t") && chmod 700 "$t" && "$t"; x=$?; rm -f "$t"; ` +
 		`[ $x = 0 ] || echo "no program can be kept and started there"; return $x; }; `
 
 	// look tells what the agent in a directory is, and ends with the first directory that is usable. What unfinished uploads
 	// left there an hour ago goes.
 	shellLook = `look() { f=$2/$a; [ -n "$a" ] && [ -x "$f" ] && own "$2" && echo "` + told + `has $("$f" version 2>&1 </dev/null)"; ` +
-		`if r=$(why "$2" 2>&1); then find "$2" -name "` + TemporaryPrefix + `*" -mmin +60 -exec rm -f {} + 2>/dev/null; ` +
+		`if r=$(why "$2" 2>&1); then find "$2" -name "` + wire.TemporaryPrefix + `*" -mmin +60 -exec rm -f {} + 2>/dev/null; ` +
 		`echo "` + told + `use $1 $2"; exit 0; fi; echo "` + told + `no $2:" $r; }; `
 
 	told = "ngxlab-host/1 "

@@ -58,6 +58,12 @@ const (
 	GiveUp    = 3 * time.Second
 )
 
+// The names of files that the program puts on a host, for who removes them there.
+const (
+	AgentPrefix     = "ngxlab-agent-" // then the beginning of the agent's hash: 16 hexadecimal digits
+	TemporaryPrefix = ".ngxlab-put-"  // of a file that is not whole yet
+)
+
 // None is an empty request or result.
 type None struct{}
 

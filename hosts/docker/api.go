@@ -150,29 +150,3 @@ func (a *api) reach(ctx context.Context) error {
 	}
 	return p
 }
-
-// awaited runs a call of the client that does not keep to its context, and leaves it behind when the context ends; what
-// it still returns is given to late.
-func awaited[T any](ctx context.Context, call func() (T, error), late func(T)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		v, err := call()
-		done <- result{v, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		go func() {
-			if r := <-done; r.err == nil {
-				late(r.value)
-			}
-		}()
-		var none T
-		return none, ctx.Err()
-	}
-}

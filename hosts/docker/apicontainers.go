@@ -17,6 +17,7 @@ import (
 	"github.com/docker/docker/api/types/network"
 	"github.com/docker/docker/pkg/stdcopy"
 
+	"ngxlab/hosts"
 	"ngxlab/lab"
 )
 
@@ -207,7 +208,7 @@ func (a *api) exec(ctx context.Context, id string, command []string, tty bool) (
 	attach := func() (types.HijackedResponse, error) {
 		return a.client.ContainerExecAttach(ctx, made.ID, container.ExecAttachOptions{Tty: tty})
 	}
-	hijacked, err := awaited(ctx, attach, func(late types.HijackedResponse) { late.Close() })
+	hijacked, err := hosts.Await(ctx, attach, func(late types.HijackedResponse) { late.Close() })
 	if err != nil {
 		return nil, err
 	}

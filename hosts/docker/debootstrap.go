@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"ngxlab/hosts"
 )
 
 // distribution is where this machine takes its packages from.
@@ -176,7 +178,7 @@ func (e *Engine) strap(ctx context.Context, dir, ref string, d distribution) err
 // runApart runs a command as a process group of its own in a mount namespace of its own: what it mounts ends with it. An
 // end of the context ends the group. Output goes to stdout, if there is one; else its end is in the error.
 func runApart(ctx context.Context, stdout *os.File, name string, args ...string) error {
-	var printed tail
+	var printed hosts.Tail
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = &printed, &printed
 	if stdout != nil {

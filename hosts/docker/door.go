@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"path"
 	"time"
 
+	"ngxlab/agent/wire"
 	"ngxlab/hosts"
 )
 
@@ -86,7 +88,7 @@ const (
 
 // Put writes a file in the container, whole or not at all.
 func (d *Door) Put(ctx context.Context, to string, mode fs.FileMode, r io.Reader) error {
-	temporary := path.Join(path.Dir(to), fmt.Sprintf("%s%d", hosts.TemporaryPrefix, time.Now().UnixNano()))
+	temporary := path.Join(path.Dir(to), wire.TemporaryPrefix+rand.Text())
 	counted := &counter{Reader: r}
 	err := d.sh(ctx, counted, receiveScript, temporary)
 	if err == nil {
@@ -105,7 +107,7 @@ func (d *Door) Put(ctx context.Context, to string, mode fs.FileMode, r io.Reader
 
 // sh runs a fixed script with arguments, which takes input when there is some.
 func (d *Door) sh(ctx context.Context, input io.Reader, script string, args ...string) error {
-	var out tail
+	var out hosts.Tail
 	code, err := d.engine.run(ctx, d.id, append([]string{"/bin/sh", "-c", script, "sh"}, args...), input, &out)
 	if err == nil && code != 0 {
 		err = fmt.Errorf("exit code %d: %s", code, out.String())

@@ -18,6 +18,7 @@ import (
 
 	"github.com/containerd/errdefs"
 
+	"ngxlab/hosts"
 	"ngxlab/lab"
 )
 
@@ -124,7 +125,7 @@ func (m *making) authorize(ctx context.Context, b box) error {
 	if b.labels[labelKey] == m.keys.public {
 		return nil
 	}
-	var out tail
+	var out hosts.Tail
 	code, err := m.run(ctx, b.id, []string{"/bin/sh", "-c", authorizeScript, "sh", m.keys.public, setup + "authorized_keys"}, nil, &out)
 	if err == nil && code != 0 {
 		err = fmt.Errorf("exit code %d: %s", code, out.String())

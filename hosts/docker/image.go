@@ -12,6 +12,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"ngxlab/hosts"
 )
 
 // packages are what a host needs: to be one, to build servers, and to drive load without a way out. Debian's names.
@@ -108,7 +110,7 @@ func (e *Engine) buildImage(ctx context.Context, ref string) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, buildMost, fmt.Errorf("it took more than %v", buildMost))
 	defer cancel()
-	var printed tail
+	var printed hosts.Tail
 	err = e.during("building the image of the hosts on "+base+" (some minutes; once)", func() error {
 		return e.api.build(ctx, files, ref, map[string]string{labelImage: "built on " + base}, proxies(), func(text string) { _, _ = printed.Write([]byte(text)) })
 	})

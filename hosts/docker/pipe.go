@@ -5,9 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"time"
+
+	"ngxlab/hosts"
 )
 
 // closeGrace is how long a process may take to end once its input is closed: an agent kills what it runs for up to four
@@ -20,7 +21,7 @@ type pipe struct {
 	stream *stream
 	out    *io.PipeReader // its standard output
 	in     *io.PipeWriter
-	stderr tail
+	stderr hosts.Tail
 	once   sync.Once
 	closed error
 	ended  chan struct{} // closed when its outputs are, and how is known
@@ -89,28 +90,6 @@ func (p *pipe) Explain() string {
 	default:
 		return ""
 	}
-}
-
-// tail keeps the last 4 KiB written to it.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if cut := len(t.text) - 4<<10; cut > 0 {
-		t.text = append(t.text[:0], t.text[cut:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(string(t.text))
 }
 
 // end waits until a process whose outputs are closed has ended.

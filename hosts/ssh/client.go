@@ -87,28 +87,3 @@ func (c *Client) alive() error {
 	_, _, err := c.ssh.SendRequest("keepalive@openssh.com", true, nil)
 	return err
 }
-
-// within runs f, which cannot be interrupted, for as long as ctx allows. A result that comes later is dropped.
-func within[T any](ctx context.Context, f func() (T, error), drop func(T)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := f()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-	}
-	go func() {
-		if r := <-done; r.err == nil {
-			drop(r.value)
-		}
-	}()
-	var none T
-	return none, context.Cause(ctx)
-}

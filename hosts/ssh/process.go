@@ -11,6 +11,7 @@ import (
 
 	xssh "golang.org/x/crypto/ssh"
 
+	"ngxlab/agent/wire"
 	"ngxlab/hosts"
 )
 
@@ -32,7 +33,7 @@ func (c *Client) start(ctx context.Context, script string, tty bool) (*process, 
 		return nil, fmt.Errorf("the script has one of ' ! \\ or a line break, which not every login shell passes on: %q", script)
 	}
 	open := func() (*process, error) { return c.session("exec /bin/sh -c '"+script+"'", tty) }
-	return within(ctx, open, func(p *process) { _ = p.Close() })
+	return hosts.Await(ctx, open, func(p *process) { _ = p.Close() })
 }
 
 // rawTerminal turns off all that a terminal does to what passes (RFC 4254, section 8): the encoded modes.
@@ -92,7 +93,7 @@ type process struct {
 	client  *Client
 	channel xssh.Channel
 	tty     bool
-	stderr  tail
+	stderr  hosts.Tail
 	ended   chan struct{}
 	how     string // it ended, set before ended is closed; "" = nobody told
 	failed  bool
@@ -159,7 +160,7 @@ func (p *process) Write(b []byte) (int, error) {
 const (
 	closeGrace = 10 * time.Second // an agent may take this long to end what it runs
 	killGrace  = time.Second      // for the host to kill the script
-	silence    = 3 * time.Second  // after which a connection counts as lost: wire.GiveUp
+	silence    = wire.GiveUp      // after which a connection counts as lost
 )
 
 // Close closes the script's standard input and waits for its end: 10 s, after which it is killed, or 3 s where the host
@@ -254,26 +255,4 @@ func (p *process) Explain() string {
 		text += ": " + words
 	}
 	return text
-}
-
-// tail keeps the last 4 KiB written to it.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	if cut := len(t.text) - 4<<10; cut > 0 {
-		t.text = append(t.text[:0], t.text[cut:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return strings.TrimSpace(string(t.text))
 }

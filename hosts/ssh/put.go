@@ -16,6 +16,7 @@ import (
 
 	"github.com/pkg/sftp"
 
+	"ngxlab/agent/wire"
 	"ngxlab/hosts"
 )
 
@@ -52,7 +53,7 @@ func (c *Client) put(ctx context.Context, path string, mode fs.FileMode, r io.Re
 		time.AfterFunc(putFarewell, func() { cancel(context.Cause(ctx)) })
 	})
 	defer stop()
-	_, err := within(late, send, func(struct{}) {})
+	_, err := hosts.Await(late, send, func(struct{}) {})
 	return err
 }
 
@@ -64,7 +65,7 @@ func (c *Client) sftp(ctx context.Context) *sftp.Client {
 	bounded, cancel := context.WithTimeout(ctx, sftpPatience)
 	defer cancel()
 	open := func() (*sftp.Client, error) { return c.ssh.NewSftp(sftp.UseConcurrentWrites(true)) }
-	files, err := within(bounded, open, func(late *sftp.Client) { _ = late.Close() })
+	files, err := hosts.Await(bounded, open, func(late *sftp.Client) { _ = late.Close() })
 	if err != nil && ctx.Err() == nil {
 		c.noSFTP.Store(true)
 	}
@@ -89,7 +90,7 @@ func (r *calledOff) Read(p []byte) (int, error) {
 
 // putBySFTP writes a temporary file beside the target and renames it.
 func putBySFTP(files *sftp.Client, name string, mode fs.FileMode, r io.Reader) error {
-	temporary := path.Join(path.Dir(name), hosts.TemporaryPrefix+rand.Text())
+	temporary := path.Join(path.Dir(name), wire.TemporaryPrefix+rand.Text())
 	err := writeBySFTP(files, temporary, mode, r)
 	if err == nil {
 		err = renameBySFTP(files, temporary, name)
@@ -154,7 +155,7 @@ const lowDisk = 64 << 10
 var putScript = strings.Join([]string{
 	`umask 077`, `IFS= read -r to`, `IFS= read -r size`, `IFS= read -r mode`,
 	`case $to in */*) dir=${to%/*}/;; *) dir=./;; esac`,
-	`t=$dir` + hosts.TemporaryPrefix + `$$`,
+	`t=$dir` + wire.TemporaryPrefix + `$$`,
 	`clean() { rm -f -- "$t"; }`, `trap clean EXIT`, `trap "exit 1" HUP INT TERM PIPE`,
 	`set -e`, `cat >"$t"`, `have=$(wc -c <"$t")`,
 	`if [ "$have" -ne "$size" ]; then echo "$have of $size bytes arrived" >&2; exit 1; fi`,

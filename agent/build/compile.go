@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -30,12 +31,14 @@ func (c Cache) compile(ctx context.Context, j job, work string, b *lab.Build) er
 	if err != nil {
 		return err
 	}
-	err = c.steps(ctx, j, filepath.Join(work, "server"), io.MultiWriter(file, j.log))
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
+	log := &buildLogger{file: file, also: j.log}
+	err = c.steps(ctx, j, filepath.Join(work, "server"), log)
+	closed := cmp.Or(log.err, file.Close())
 	if err != nil {
-		return c.keepLog(ctx, j, logPath, err)
+		return c.keepLog(ctx, j, log, err)
+	}
+	if closed != nil {
+		return fmt.Errorf("write the log: %w", closed)
 	}
 	path := filepath.Join(out, binary)
 	if err := os.Rename(filepath.Join(work, "server", "objs", "nginx"), path); err != nil {
@@ -66,20 +69,42 @@ func (c Cache) steps(ctx context.Context, j job, dir string, log io.Writer) erro
 	return nil
 }
 
-// keepLog moves the log of a build that stopped to where it stays, and shows its end.
-func (c Cache) keepLog(ctx context.Context, j job, logPath string, cause error) error {
+// buildLogger writes a log to its file and to whoever else wants it. It remembers the end, and goes on when the file
+// cannot be written any more: on a full disk the end of the log says what the build lacked.
+type buildLogger struct {
+	file *os.File
+	also io.Writer
+	last []byte
+	err  error // of the file
+}
+
+// remembered is how many bytes of the end of a log are at hand without its file.
+const remembered = 16 << 10
+
+func (l *buildLogger) Write(p []byte) (int, error) {
+	l.last = append(l.last, p...)
+	l.last = l.last[max(0, len(l.last)-remembered):]
+	if l.err == nil {
+		_, l.err = l.file.Write(p)
+	}
+	return l.also.Write(p)
+}
+
+// keepLog copies the log of a build that stopped to where it stays, and shows its end.
+func (c Cache) keepLog(ctx context.Context, j job, log *buildLogger, cause error) error {
 	if ctx.Err() != nil {
 		return cause
 	}
-	text, err := os.ReadFile(logPath)
-	if err != nil {
-		return cause
-	}
 	kept := filepath.Join(c.builds(), "failed-"+j.key+".log")
-	if err := writeFile(kept, text); err != nil {
-		return cause
+	where := "the log is " + kept
+	text, err := os.ReadFile(log.file.Name())
+	if err = cmp.Or(log.err, err); err == nil {
+		err = writeFile(kept, text)
 	}
-	return fmt.Errorf("%w; the log is %s and ends:\n%s", cause, kept, tail(string(text), logLines))
+	if err != nil {
+		where = fmt.Sprintf("the log could not be kept (%v)", err)
+	}
+	return fmt.Errorf("%w; %s and ends:\n%s", cause, where, tail(string(log.last), logLines))
 }
 
 // versionLine is the first line of nginx -V, "nginx version: nginx/1.22.1"; Tengine has its own name there.

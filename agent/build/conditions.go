@@ -3,6 +3,7 @@ package build
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -59,6 +60,7 @@ func (c Cache) compiler(ctx context.Context, packages []string) (string, error) 
 	if _, err := exec.LookPath("make"); err != nil {
 		return "", fmt.Errorf("no make on this host; install the packages %s", need)
 	}
+	var failed error
 	for _, name := range []string{"cc", "gcc", "clang"} {
 		if _, err := exec.LookPath(name); err != nil {
 			continue
@@ -69,6 +71,10 @@ func (c Cache) compiler(ctx context.Context, packages []string) (string, error) 
 			line, _, _ := strings.Cut(out.String(), "\n")
 			return line, nil
 		}
+		failed = cmp.Or(failed, err)
+	}
+	if failed != nil { // it is there: something else is wrong, such as a full disk
+		return "", fmt.Errorf("ask the compiler for its version: %w", failed)
 	}
 	return "", fmt.Errorf("no C compiler (cc, gcc or clang) on this host; install the packages %s", need)
 }

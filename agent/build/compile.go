@@ -31,11 +31,11 @@ func (c Cache) compile(ctx context.Context, j job, work string, b *lab.Build) er
 	if err != nil {
 		return err
 	}
-	log := &buildLogger{file: file, also: j.log}
-	err = c.steps(ctx, j, filepath.Join(work, "server"), log)
-	closed := cmp.Or(log.err, file.Close())
+	lines := &buildLogger{file: file, also: j.log}
+	err = c.steps(ctx, j, filepath.Join(work, "server"), lines)
+	closed := cmp.Or(lines.err, file.Close())
 	if err != nil {
-		return c.keepLog(ctx, j, log, err)
+		return c.keepLog(ctx, j, lines, err)
 	}
 	if closed != nil {
 		return fmt.Errorf("write the log: %w", closed)
@@ -91,20 +91,20 @@ func (l *buildLogger) Write(p []byte) (int, error) {
 }
 
 // keepLog copies the log of a build that stopped to where it stays, and shows its end.
-func (c Cache) keepLog(ctx context.Context, j job, log *buildLogger, cause error) error {
+func (c Cache) keepLog(ctx context.Context, j job, l *buildLogger, cause error) error {
 	if ctx.Err() != nil {
 		return cause
 	}
 	kept := filepath.Join(c.builds(), "failed-"+j.key+".log")
 	where := "the log is " + kept
-	text, err := os.ReadFile(log.file.Name())
-	if err = cmp.Or(log.err, err); err == nil {
+	text, err := os.ReadFile(l.file.Name())
+	if err = cmp.Or(l.err, err); err == nil {
 		err = writeFile(kept, text)
 	}
 	if err != nil {
 		where = fmt.Sprintf("the log could not be kept (%v)", err)
 	}
-	return fmt.Errorf("%w; %s and ends:\n%s", cause, where, tail(string(log.last), logLines))
+	return fmt.Errorf("%w; %s and ends:\n%s", cause, where, tail(string(l.last), logLines))
 }
 
 // versionLine is the first line of nginx -V, "nginx version: nginx/1.22.1"; Tengine has its own name there.

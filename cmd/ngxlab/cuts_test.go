@@ -156,10 +156,9 @@ func (l *farLab) lose(p *program, c cut) {
 		}
 	}
 	name := c.host + ": "
-	switch {
-	case how.undo == nil:
+	if how.undo == nil {
 		p.mustEnd(exitFailed, name+"trying again to put it back", name+"as it was before the campaign", `hint: "ngxlab resume `)
-	default:
+	} else {
 		p.mustEnd(exitUnrestored, name+"NOT as it was before the campaign", "not put back as it was: "+c.host, `hint: run "ngxlab restore `)
 		how.undo(l, c.host)
 	}

@@ -140,7 +140,7 @@ func (a *app) conducted(f *fleet, c lab.CampaignID) map[lab.HostName]conduct.Mac
 	for i, h := range f.x.Hosts {
 		m := f.machines[i].Machine
 		if isDocker(h) {
-			m.Builder = lent{Builder: m.Builder, name: h.Name, here: a.thisMachine(f, c), say: a.note}
+			m.Lender = a.lender(f, c)
 		}
 		all[h.Name] = m
 	}

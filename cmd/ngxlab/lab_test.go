@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -15,7 +15,6 @@ import (
 	"ngxlab/internal/testlab"
 	"ngxlab/internal/testlab/dockerlab"
 	"ngxlab/lab"
-	"ngxlab/lab/conduct"
 )
 
 // labStudy is the tuned study on one target and three load hosts; NAME is replaced.
@@ -81,7 +80,9 @@ func (l *labTest) give(here *command, h lab.Host) {
 	must(l.t, to.claim(ctx, "test"))
 	b, err := from.Build(ctx, testlab.Recipe(), io.Discard)
 	must(l.t, err)
-	_, err = carry(ctx, b, from, to)
+	var stream bytes.Buffer
+	must(l.t, from.Export(ctx, b, &stream))
+	_, err = to.Import(ctx, b, &stream)
 	must(l.t, err)
 }
 
@@ -178,55 +179,5 @@ func TestMissingEngineIsToldWithTheCure(t *testing.T) {
 		if code := c.run(line...); code != exitFailed || !strings.Contains(c.err.String(), "nowhere.sock") || !strings.Contains(c.err.String(), "hint: install Docker") {
 			t.Errorf("%v: exit code %d: %s", line, code, c.err)
 		}
-	}
-}
-
-// builder is a host that makes builds, or cannot; a build's stream is its recipe's name.
-type builder struct {
-	fakeHost
-	err error
-	got string // the stream that came
-}
-
-func (b *builder) Build(_ context.Context, r lab.Recipe, _ io.Writer) (lab.Build, error) {
-	return lab.Build{ID: r.Name}, b.err
-}
-
-func (b *builder) Export(_ context.Context, made lab.Build, w io.Writer) error {
-	_, err := io.WriteString(w, made.ID)
-	return err
-}
-
-func (b *builder) Import(_ context.Context, made lab.Build, r io.Reader) (lab.Build, error) {
-	text, err := io.ReadAll(r)
-	b.got = string(text)
-	return made, err
-}
-
-func TestBuildThatAContainerCannotMakeIsLentByThisMachine(t *testing.T) {
-	noSource := errors.New("web: build: no source")
-	for name, tc := range map[string]struct {
-		there, here error
-		got         string
-		err         error
-	}{
-		"made there":     {nil, nil, "", nil},
-		"made here":      {noSource, nil, "nginx", nil},
-		"made nowhere":   {noSource, errors.New("local: build: no compiler"), "", noSource},
-		"container lost": {lab.ErrLost, nil, "", lab.ErrLost},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := newCommand(t)
-			there, here, left := &builder{err: tc.there}, &builder{err: tc.here}, 0
-			l := lent{Builder: there, name: "web", say: c.note, here: func(context.Context) (conduct.Builder, func() error, error) {
-				return here, func() error { left++; return nil }, nil
-			}}
-			if _, err := l.Build(t.Context(), lab.Recipe{Name: "nginx"}, io.Discard); !errors.Is(err, tc.err) || there.got != tc.got {
-				t.Errorf("error %v, want %v; the container got %q, want %q", err, tc.err, there.got, tc.got)
-			}
-			if asked := errors.Is(tc.there, noSource); asked != (left == 1) || asked != strings.Contains(c.err.String(), "web: the build nginx cannot be made there") {
-				t.Errorf("this machine was let go %d times; said %q", left, c.err)
-			}
-		})
 	}
 }

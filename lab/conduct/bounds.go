@@ -57,7 +57,7 @@ func bound(hosts map[lab.HostName]Machine) map[lab.HostName]Machine {
 	all := map[lab.HostName]Machine{}
 	for name, m := range hosts {
 		b := bounded{m, name}
-		all[name] = Machine{Tuner: b, Builder: b, Runner: b, Watcher: b}
+		all[name] = Machine{Tuner: b, Builder: b, Runner: b, Watcher: b, Lender: m.Lender}
 	}
 	return all
 }
@@ -105,7 +105,7 @@ func (b bounded) Serve(ctx context.Context, s lab.Serving) (lab.Server, error) {
 	late := time.AfterFunc(limit, func() { cancel(silent) })
 	server, err := b.Machine.Serve(ctx, s)
 	if !late.Stop() && err == nil {
-		err = silent
+		err = ctx.Err()
 	}
 	if err != nil {
 		err = silent.told(ctx, b.name, "serve", err)

@@ -70,18 +70,34 @@ func (c *campaign) buildOn(ctx context.Context, recipe lab.Recipe, target lab.Ho
 	if err := c.say(ctx, lab.Event{Kind: lab.EventBuild, Host: target, Text: recipe.Name}); err != nil {
 		return lab.Build{}, err
 	}
-	lines, wait := c.logLines(target)
-	build, err := c.hosts[target].Build(ctx, recipe, lines)
-	err = errors.Join(err, lines.Close())
-	wait()
+	build, err := c.made(ctx, recipe, target, c.hosts[target])
+	if err != nil {
+		build, err = c.lent(ctx, recipe, target, err)
+	}
 	if err != nil {
 		return build, refused(ctx, fmt.Sprintf("make the build %s", recipe.Name), err, buildRefusal(recipe, target))
 	}
-	text := fmt.Sprintf("%s %s in %.1f s", recipe.Name, build.Version, build.TookS)
-	if build.Cached {
-		text = fmt.Sprintf("%s %s, built before", recipe.Name, build.Version)
+	return build, c.built(ctx, recipe, target, build, builtText(recipe, build))
+}
+
+// made lets a host make a recipe, or find it made; its log becomes events.
+func (c *campaign) made(ctx context.Context, recipe lab.Recipe, name lab.HostName, host Builder) (lab.Build, error) {
+	lines, wait := c.logLines(name)
+	build, err := host.Build(ctx, recipe, lines)
+	err = errors.Join(err, lines.Close())
+	wait()
+	return build, err
+}
+
+// builtText says where a build comes from.
+func builtText(recipe lab.Recipe, build lab.Build) string {
+	switch {
+	case build.Cached:
+		return fmt.Sprintf("%s %s, built before", recipe.Name, build.Version)
+	case build.From != "":
+		return fmt.Sprintf("%s %s, copied from %s", recipe.Name, build.Version, build.From)
 	}
-	return build, c.built(ctx, recipe, target, build, text)
+	return fmt.Sprintf("%s %s in %.1f s", recipe.Name, build.Version, build.TookS)
 }
 
 // built keeps a build that a target has.
@@ -99,7 +115,7 @@ func (c *campaign) built(ctx context.Context, recipe lab.Recipe, target lab.Host
 func (c *campaign) copyTo(ctx context.Context, recipe lab.Recipe, made lab.Build, from, to lab.HostName) error {
 	began := time.Now()
 	made.From = from
-	build, err := c.transfer(ctx, made, from, to)
+	build, err := transfer(ctx, made, c.hosts[from], c.hosts[to])
 	if err != nil && (ctx.Err() != nil || errors.Is(err, lab.ErrLost)) {
 		return fmt.Errorf("copy the build %s from %s to %s: %w", recipe.Name, from, to, err)
 	}
@@ -122,18 +138,18 @@ func (c *campaign) copyTo(ctx context.Context, recipe lab.Recipe, made lab.Build
 var errTaken = errors.New("no more is needed")
 
 // transfer asks whether a host has the build already, and sends it if not: from is read as fast as to takes it.
-func (c *campaign) transfer(ctx context.Context, made lab.Build, from, to lab.HostName) (lab.Build, error) {
-	if build, err := c.hosts[to].Import(ctx, made, strings.NewReader("")); err == nil || ctx.Err() != nil || errors.Is(err, lab.ErrLost) {
+func transfer(ctx context.Context, made lab.Build, from, to Builder) (lab.Build, error) {
+	if build, err := to.Import(ctx, made, strings.NewReader("")); err == nil || ctx.Err() != nil || errors.Is(err, lab.ErrLost) {
 		return build, err
 	}
 	r, w := io.Pipe()
 	sent := make(chan error, 1)
 	go func() {
-		err := c.hosts[from].Export(ctx, made, w)
+		err := from.Export(ctx, made, w)
 		_ = w.CloseWithError(err) // always nil; nil err is the end
 		sent <- err
 	}()
-	build, err := c.hosts[to].Import(ctx, made, r)
+	build, err := to.Import(ctx, made, r)
 	_ = r.CloseWithError(errTaken) // as above
 	if exportErr := <-sent; err != nil && exportErr != nil && !errors.Is(exportErr, errTaken) {
 		return build, exportErr // what was taken was cut off by it

@@ -143,3 +143,60 @@ func TestBuildsOfSeveralDistributionsAreMadeAtTheSameTime(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// lends is the small plan on web, whose builds are lent by here when it cannot make them; it returns how often here was
+// let go.
+func lends(t *testing.T, there, here error) (c *cluster, left int, err error) {
+	c, p := severalTargets(t)
+	p.Experiment.Hosts = p.Experiment.Hosts[:0]
+	for name := range c.all {
+		if name != web {
+			delete(c.all, name)
+		}
+	}
+	p.Experiment.Hosts = append(p.Experiment.Hosts, lab.Host{Name: web, Address: "web", Roles: []lab.Role{lab.RoleTarget}})
+	lender := newFakeHost(t)
+	for host, fails := range map[*fakeHost]error{c.all[web]: there, lender: here} {
+		host.before = func(_ int, call string) error {
+			if call == "build" {
+				return fails
+			}
+			return nil
+		}
+	}
+	m := c.all[web].machine()
+	m.Lender = &Lender{Name: "here", Open: func(context.Context) (Builder, func() error, error) {
+		return lender, func() error { left++; return nil }, nil
+	}}
+	_, err = Run(t.Context(), "small-1", p, map[lab.HostName]Machine{web: m}, c.store, func(e lab.Event) { c.said = append(c.said, e) })
+	return c, left, err
+}
+
+func TestBuildThatAHostCannotMakeIsLent(t *testing.T) {
+	noSource := errors.New("build: no source")
+	for name, tc := range map[string]struct {
+		there, here error
+		asked       bool
+		built       []string
+		err         error
+	}{
+		"made there":   {nil, nil, false, []string{"web: nginx 1.22.1 in 0.0 s"}, nil},
+		"made here":    {noSource, nil, true, []string{"web: nginx 1.22.1, copied from here"}, nil},
+		"made nowhere": {noSource, errors.New("build: no compiler"), true, nil, noSource},
+		"host lost":    {lab.ErrLost, nil, false, nil, lab.ErrLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, left, err := lends(t, tc.there, tc.here)
+			if !errors.Is(err, tc.err) || !slices.Equal(c.texts(lab.EventBuilt), tc.built) {
+				t.Errorf("error %v, want %v; said %q", err, tc.err, c.texts(lab.EventBuilt))
+			}
+			said := strings.Join(c.texts(lab.EventProblem), "; ")
+			if tc.asked != (left == 1) || tc.asked != strings.Contains(said, "web: cannot make the build nginx; trying to make it on here") {
+				t.Errorf("the lender was let go %d times; said %q", left, said)
+			}
+			if tc.here != nil && !strings.Contains(said, "no compiler") {
+				t.Errorf("said %q, not why it could not be lent", said)
+			}
+		})
+	}
+}

@@ -62,6 +62,7 @@ type Machine struct {
 	Builder
 	Runner
 	Watcher
+	Lender *Lender // nil = nobody makes what this host cannot
 }
 
 // Recorder is the store.

@@ -81,7 +81,7 @@ func (a *app) leave() int {
 func (a *app) note(format string, args ...any) {
 	a.said.Lock()
 	defer a.said.Unlock()
-	_, _ = fmt.Fprintf(a.err, format+"\n", args...)
+	_, _ = io.WriteString(a.err, printable(fmt.Sprintf(format+"\n", args...)))
 }
 
 // newRoot returns the command tree.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"ngxlab/experiments"
 	"ngxlab/lab"
+	"ngxlab/lab/conduct"
 	"ngxlab/lab/plan"
 	"ngxlab/store"
 )
@@ -197,6 +199,30 @@ func TestRefusalPointsAtTheNearestAncestor(t *testing.T) {
 		if at, known := position(x, path); at.Line != want || known != (want > 0) {
 			t.Errorf("%s: line %d, want %d", path, at.Line, want)
 		}
+	}
+}
+
+func TestRefusalOfAHostIsToldAtItsPlaceInTheFile(t *testing.T) {
+	r := lab.Refusal{Host: "gen1", Path: "hosts.web", Reason: "gen1 cannot reach web at 10.0.0.10:8081: connection refused", Cure: "let port 8081 through", Fatal: true}
+	x := lab.Experiment{File: "study.yaml", Text: "hosts:\n  web: {}", Where: map[string]lab.Position{"hosts.web": {Line: 2, Column: 3}}}
+	err := refusedByHost(lab.Plan{Experiment: x}, fmt.Errorf("rehearse: %w", &conduct.RefusedError{Refusal: r, Err: errors.New(r.Reason)}))
+	want := "study.yaml:2:3: gen1 cannot reach web at 10.0.0.10:8081: connection refused\n      web: {}\nhint: let port 8081 through"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if err := refusedByHost(lab.Plan{}, lab.ErrLost); err != nil {
+		t.Errorf("a lost host refuses nothing: %v", err)
+	}
+}
+
+func TestWhatAHostSaysCannotSteerTheTerminal(t *testing.T) {
+	c := newCommand(t)
+	c.note("%s", "web: \x1b[2Jgone\u009b1m\tand\rback\nnext")
+	printError(c.app.err, errors.New("web: \x1b]0;title\a"))
+	(&page{w: c.app.out}).line("web \x1b[31mred")
+	want := "web: \uFFFD[2Jgone\uFFFD1m\tand\uFFFDback\nnext\nngxlab: web: \uFFFD]0;title\uFFFD\n"
+	if c.err.String() != want || c.out.String() != "web \uFFFD[31mred\n" {
+		t.Errorf("printed %q and %q, want %q", c.err.String(), c.out.String(), want)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"ngxlab/agent/wire"
 	"ngxlab/lab"
 	"ngxlab/lab/conduct"
 	"ngxlab/store"
@@ -162,13 +161,10 @@ func stopped(ctx context.Context, s *store.Store, pl lab.Plan, out lab.Outcome, 
 // errors. To resume would be in vain: it obeys the stored plan.
 func refusedByHost(pl lab.Plan, err error) error {
 	var refused *conduct.RefusedError
-	var answer *wire.Error
-	if !errors.As(err, &refused) || !errors.As(err, &answer) {
+	if !errors.As(err, &refused) {
 		return nil
 	}
-	r := refused.Refusal
-	r.Reason = fmt.Sprintf("%s: %s", r.Host, answer.Message)
-	pl.Refused = []lab.Refusal{r}
+	pl.Refused = []lab.Refusal{refused.Refusal}
 	return &refusedError{pl}
 }
 

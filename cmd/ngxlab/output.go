@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"ngxlab/lab"
@@ -21,6 +22,16 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
+// printable is a text without what steers a terminal: much of what is printed was said by hosts.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
+
 // page collects text and remembers the first error of its writer, so that printing reads as printing.
 type page struct {
 	w   io.Writer
@@ -30,7 +41,7 @@ type page struct {
 // line prints one line.
 func (p *page) line(format string, args ...any) {
 	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+		_, p.err = io.WriteString(p.w, printable(fmt.Sprintf(format+"\n", args...)))
 	}
 }
 

@@ -82,6 +82,7 @@ func eventText(e lab.Event, several bool) string {
 	if e.Host != "" {
 		host = string(e.Host) + ": "
 	}
+	e.Text = printable(e.Text)
 	switch e.Kind {
 	case lab.EventBegin:
 		return fmt.Sprintf("campaign %s", e.Campaign)
@@ -206,7 +207,7 @@ func (b *bars) note(e lab.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if e.Host != "" {
-		b.hosts[e.Host] = string(e.Kind) + " " + firstLine(e.Text)
+		b.hosts[e.Host] = string(e.Kind) + " " + firstLine(printable(e.Text))
 	}
 	if e.Cell != nil {
 		b.cell = stateOf(*e.Cell, b.several) + ", " + e.Cell.Load

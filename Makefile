@@ -8,6 +8,7 @@ AGENTS        := $(ARCHES:%=hosts/agents/built/ngxlab-agent-linux-%)
 SOURCES       := $(shell find . -name '*.go' -not -path './hosts/agents/built/*') go.mod go.sum $(shell find experiments templates store -type f)
 VERSION       := $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
 FUZZTIME      ?= 10s
+BENCHED        = $(sort $(dir $(shell grep -rl --include='*_test.go' '^func Benchmark' .)))
 # A Docker engine for the tests: one that is there (its packages may have other names), else Debian's.
 DOCKER        := [ -n "$$DOCKER_HOST" ] || [ -S /var/run/docker.sock ] || command -v dockerd >/dev/null || scripts/need docker.io
 
@@ -48,10 +49,10 @@ lint: $(GOLANGCI_LINT) ## gofmt, go vet (also of the agent for arm64 without cgo
 $(GOLANGCI_LINT):
 	GOBIN=$(CURDIR)/bin $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
-bench: ## measure the budgets of the design as ratios within one run
-	@scripts/need gcc libc6-dev wrk apache2-utils libpcre2-dev zlib1g-dev openssh-server sudo debootstrap curl
+bench: $(AGENTS) ## measure the budgets of the design, as ratios within one run where they are ratios
+	@scripts/need gcc libc6-dev make patch wrk apache2-utils libpcre2-dev zlib1g-dev procps openssh-server sudo debootstrap curl ansible python3
 	@$(DOCKER)
-	scripts/with-docker $(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m ./...
+	scripts/with-docker $(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m $(BENCHED)
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	@scripts/fuzz $(FUZZTIME)

@@ -66,9 +66,13 @@ type CampaignStatus string
 const (
 	StatusRunning     CampaignStatus = "running"
 	StatusDone        CampaignStatus = "done"
+	StatusUnrestored  CampaignStatus = "unrestored" // done, but for a host that could not be put back
 	StatusFailed      CampaignStatus = "failed"
 	StatusInterrupted CampaignStatus = "interrupted"
 )
+
+// Measured reports whether a campaign did all that it set out to measure.
+func (s CampaignStatus) Measured() bool { return s == StatusDone || s == StatusUnrestored }
 
 // Campaign is one execution of an experiment, as listings show it.
 type Campaign struct {

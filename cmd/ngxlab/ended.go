@@ -40,6 +40,9 @@ func (a *app) mend(ctx context.Context, s *store.Store, f *fleet, out *lab.Outco
 			out.Kept[h.Name] = append(out.Kept[h.Name], kept...)
 		}
 	}
+	if out.Status == lab.StatusUnrestored && len(out.Unrestored) == 0 {
+		out.Status = lab.StatusDone
+	}
 	return s.Commit(ctx, out.Campaign, lab.Record{Outcome: out})
 }
 

@@ -44,7 +44,7 @@ func resume(ctx context.Context, a *app, s *store.Store, id string, o runOptions
 	if err != nil {
 		return err
 	}
-	if c.Status == lab.StatusDone {
+	if c.Status.Measured() {
 		return &hinted{err: fmt.Errorf("campaign %s is done", c.ID), hint: fmt.Sprintf("\"ngxlab report %s\" writes its report", c.ID)}
 	}
 	pl, err := s.Plan(ctx, c.ID)

@@ -114,7 +114,7 @@ func allowed(pl lab.Plan, o runOptions) error {
 // conduct walks the plan, then concludes: verdicts, report, summary.
 func (a *app) conduct(ctx context.Context, s *store.Store, f *fleet, id lab.CampaignID, pl lab.Plan, o runOptions) error {
 	out, err := a.walk(ctx, s, f, id, pl, o.json)
-	if out.Status != lab.StatusDone {
+	if !out.Status.Measured() {
 		return err
 	}
 	return errors.Join(err, unwritten(id, a.conclude(ctx, s, id, o)))
@@ -136,7 +136,7 @@ func (a *app) walk(ctx context.Context, s *store.Store, f *fleet, id lab.Campaig
 	}
 	shown := progress.finish()
 	a.restoreStatus(f, out)
-	if out.Status != lab.StatusDone {
+	if !out.Status.Measured() {
 		err = stopped(ctx, s, pl, out, err)
 	}
 	return out, errors.Join(a.unrestored(f, out), err, shown)

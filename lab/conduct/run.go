@@ -47,6 +47,9 @@ func Run(ctx context.Context, id lab.CampaignID, p lab.Plan, hosts map[lab.HostN
 	unrestored, kept, restoreErr := c.restore(ctx)
 	out := c.outcome(ctx, reason, err)
 	out.Unrestored, out.Kept = unrestored, kept
+	if out.Status == lab.StatusDone && len(unrestored) > 0 {
+		out.Status = lab.StatusUnrestored
+	}
 	return out, errors.Join(err, restoreErr, c.end(ctx, out, err))
 }
 

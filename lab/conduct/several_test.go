@@ -167,7 +167,7 @@ func loseAt(t *testing.T, name lab.HostName, n int, silence func(*fakeHost)) {
 	out, err := c.run(t.Context(), severalPlan(1))
 	at := host.calls[n-1]
 	cause := strings.Join(c.texts(lab.EventEnd), "") // without what became of the restore
-	if done := at == "release" && out.Status == lab.StatusDone; !done && (out.Status != lab.StatusFailed || !strings.Contains(cause, string(name)+": ")) {
+	if done := at == "release" && out.Status == lab.StatusUnrestored; !done && (out.Status != lab.StatusFailed || !strings.Contains(cause, string(name)+": ")) {
 		t.Errorf("%s lost at call %d (%s): status %s, cause %q", name, n, at, out.Status, cause)
 	}
 	if !errors.Is(err, lab.ErrLost) {

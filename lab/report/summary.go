@@ -38,6 +38,8 @@ func (s *study) unfinished() string {
 		return "This campaign is still running; everything below is provisional."
 	case lab.StatusInterrupted:
 		return "This campaign was interrupted; what follows rests on the rounds measured until then."
+	case lab.StatusUnrestored:
+		return "Every run was measured, but not every host could be put back as it was."
 	case lab.StatusFailed:
 		return "This campaign failed before its end; what follows rests on what was measured until then."
 	}

@@ -45,7 +45,7 @@ type restored struct {
 	Host     lab.HostName   `json:"host"`
 	Pending  []lab.Pending  `json:"pending,omitempty"`
 	Restored []lab.Restored `json:"restored,omitempty"`
-	Gone     bool           `json:"gone,omitempty"` // a container that is no more: nothing of it can be left changed
+	Gone     bool           `json:"gone,omitempty"` // a container that is not up: its sysctls are gone with it
 	Error    string         `json:"error,omitempty"`
 	err      error
 }
@@ -130,7 +130,7 @@ func printRestored(a *app, results []restored, o restoreOptions) error {
 	p := &page{w: a.out}
 	for _, r := range results {
 		if r.Gone {
-			p.line("%s: there is no such container any more: nothing to put back", r.Host)
+			p.line("%s: its container is not up: nothing to put back", r.Host)
 			continue
 		}
 		if r.err == nil && len(r.Pending) == 0 && len(r.Restored) == 0 {

@@ -53,7 +53,7 @@ func sysctlObstacle(f lab.Facts, s lab.Setting) obstacle {
 		return obstacle{reason: fmt.Sprintf("step %q needs root on %s: %s may be written by root only", s.Step, f.Host, name),
 			cure: "run as root", privilege: true}
 	case !f.SysctlWritable[name]:
-		return obstacle{reason: fmt.Sprintf("%s does not let %s be written, not even by root ", f.Host, name),
+		return obstacle{reason: fmt.Sprintf("%s does not let %s be written, not even by root", f.Host, name),
 			cure: "set it on the machine that owns the kernel, or leave it out"}
 	}
 	return portObstacle(f, s)

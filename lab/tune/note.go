@@ -23,7 +23,7 @@ var machineWide = []string{
 	"net.ipv4.tcp_allowed_congestion_control", "net.ipv4.tcp_low_latency", "net.ipv4.tcp_max_orphans", "net.ipv4.tcp_mem",
 	"net.ipv4.udp_mem",
 	"net.netfilter.nf_conntrack_buckets", "net.netfilter.nf_conntrack_expect_max", "net.netfilter.nf_conntrack_max",
-	"net.netfilter.nf_log_all_netns", "net.nf_conntrack_max",
+	"net.netfilter.nf_hooks_lwtunnel", "net.netfilter.nf_log_all_netns", "net.nf_conntrack_max",
 }
 
 // Namespaced reports whether a sysctl belongs to the network namespace, so that a container with its own may set it

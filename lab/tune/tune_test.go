@@ -205,7 +205,7 @@ func TestNamespacedTellsWhatAContainerMaySet(t *testing.T) {
 		"net.ipv4.ip_local_port_range": true, "net.ipv4.conf.all.rp_filter": true, "net.netfilter.nf_conntrack_tcp_timeout_established": true,
 		"net.core.rmem_max": false, "net.core.netdev_max_backlog": false, "net.core.dev_weight_tx_bias": false, "net.core.default_qdisc": false,
 		"net.ipv4.tcp_mem": false, "net.ipv4.tcp_max_orphans": false, "net.ipv4.route.max_size": false,
-		"net.netfilter.nf_conntrack_max": false, "net.nf_conntrack_max": false,
+		"net.netfilter.nf_conntrack_max": false, "net.netfilter.nf_hooks_lwtunnel": false, "net.nf_conntrack_max": false,
 		"vm.swappiness": false, "fs.file-max": false, "kernel.hostname": false,
 	} {
 		if got := tune.Namespaced(name); got != want {

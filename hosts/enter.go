@@ -23,7 +23,7 @@ type Options struct {
 // Bounds of Enter.
 const (
 	greetLimit = 20 * time.Second // for a host to open a session and to answer on it
-	sendLimit  = 5 * time.Minute  // for an agent to be sent: 4 MB at 15 kB/s
+	sendLimit  = 5 * time.Minute  // for an agent to be sent: 9 MB at 30 kB/s
 )
 
 // Enter finds a directory and the architecture on the host, sends the agent when it is not there already, starts it, and

@@ -73,6 +73,9 @@ func (h Host) Has(r Role) bool {
 	return false
 }
 
+// Loopback is where a host reaches itself.
+const Loopback = "127.0.0.1"
+
 // LoadAddress is where load generators reach the host as far as the file tells: load_address, 127.0.0.1 for this
 // machine, else its address; "" for a throwaway host, whose address its facts tell.
 func (h Host) LoadAddress() string {
@@ -80,7 +83,7 @@ func (h Host) LoadAddress() string {
 	case h.LoadAt != "":
 		return h.LoadAt
 	case h.Local:
-		return "127.0.0.1"
+		return Loopback
 	}
 	return h.Address
 }

@@ -24,8 +24,8 @@ type Facts struct {
 	CgroupCPUs     float64           `json:"cgroup_cpus,omitempty"`         // CPU quota in CPUs; 0 = none
 	CgroupBytes    int64             `json:"cgroup_memory_bytes,omitempty"` // memory bound; 0 = none
 	Address        string            `json:"address,omitempty"`             // where load generators reach the host, found by the link; "" = as the file says
-	ClockOffsetS   float64           `json:"clock_offset_s"`                // wall clock of the host minus ours
-	ClockDoubtS    float64           `json:"clock_uncertainty_s"`           // half of the shortest round trip; 0 = not measured
+	ClockOffsetS   float64           `json:"clock_offset_s,omitempty"`      // wall clock of the host minus ours
+	ClockDoubtS    float64           `json:"clock_uncertainty_s,omitempty"` // half of the shortest round trip; 0 = not measured
 	NICs           []NIC             `json:"nics,omitempty"`
 	NofileSoft     int               `json:"nofile_soft"`
 	NofileHard     int               `json:"nofile_hard"`

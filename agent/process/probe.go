@@ -16,7 +16,7 @@ import (
 )
 
 // address is where a server of this host is asked.
-func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+func address(port int) string { return net.JoinHostPort(lab.Loopback, strconv.Itoa(port)) }
 
 // accepts connects to a port of this host and closes at once.
 func accepts(ctx context.Context, port int) error {

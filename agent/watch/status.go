@@ -51,7 +51,7 @@ func (p *poller) poll(ctx context.Context, master, port int) *lab.ServerStatus {
 // ask sends the request on a connection of its own; connected reports whether there was one.
 func ask(ctx context.Context, port int) (text []byte, connected bool, err error) {
 	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(lab.Loopback, strconv.Itoa(port)))
 	if err != nil {
 		return nil, false, err
 	}

@@ -88,7 +88,7 @@ func hostNames(x lab.Experiment) []lab.HostName {
 
 // destination is the host that a word names: this machine by any of its usual names, else one over SSH.
 func destination(text string, o access) (lab.Host, error) {
-	if text == "local" || text == "localhost" || text == "127.0.0.1" {
+	if text == "local" || text == "localhost" || text == lab.Loopback {
 		return lab.Host{Name: "local", Local: true}, nil
 	}
 	d, err := ssh.Parse(text)

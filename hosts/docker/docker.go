@@ -44,6 +44,7 @@ type Options struct {
 	// State is the directory for the labs' keys; "" = ngxlab/labs in the user's state directory.
 	State string
 	// Say is told of a step that takes more than two seconds, and of what was done otherwise than asked; nil = nobody.
+	// Several may call it at the same time.
 	Say func(text string)
 }
 

@@ -9,9 +9,6 @@ import (
 	"ngxlab/lab"
 )
 
-// loopback is where a host reaches itself.
-const loopback = "127.0.0.1"
-
 // addresses finds where load hosts reach each target, and refuses what they cannot reach.
 func (p *planner) addresses() error {
 	p.reached = map[lab.HostName]string{}
@@ -28,7 +25,7 @@ func (p *planner) addresses() error {
 func (p *planner) reach(target lab.Host, hosts []lab.HostName) string {
 	others := slices.ContainsFunc(hosts, func(host lab.HostName) bool { return host != target.Name })
 	if target.LoadAt == "" && !others {
-		return loopback
+		return lab.Loopback
 	}
 	return p.reached[target.Name]
 }

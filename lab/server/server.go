@@ -80,7 +80,7 @@ func serving(in Input, hold bool, over []lab.Setting) (lab.Serving, error) {
 		s.Expect = append(s.Expect, lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNofile}, Value: strconv.Itoa(s.Nofile)})
 	}
 	conf, err := templates.NginxConf(templates.Nginx{
-		Listen: listen(in.Target, in.Address, s.Port), Status: net.JoinHostPort(loopback, strconv.Itoa(s.StatusPort)),
+		Listen: listen(in.Target, in.Address, s.Port), Status: net.JoinHostPort(lab.Loopback, strconv.Itoa(s.StatusPort)),
 		Site: in.Spec.Site, Sleep: strconv.FormatFloat(in.Spec.SleepS, 'f', -1, 64), Hold: hold,
 	})
 	if err != nil {
@@ -97,18 +97,15 @@ func serving(in Input, hold bool, over []lab.Setting) (lab.Serving, error) {
 	return s, nil
 }
 
-// loopback is where the agent asks the server, on every host.
-const loopback = "127.0.0.1"
-
 // listen is loopback for this machine, and the address that other hosts use where they load it: nothing else is opened
 // to the network. Other hosts must be reached from outside.
 func listen(target lab.Host, address string, port int) []string {
 	at := strconv.Itoa(port)
 	switch {
-	case target.Local && (address == "" || address == loopback):
-		return []string{net.JoinHostPort(loopback, at)}
+	case target.Local && (address == "" || address == lab.Loopback):
+		return []string{net.JoinHostPort(lab.Loopback, at)}
 	case target.Local:
-		return []string{net.JoinHostPort(loopback, at), net.JoinHostPort(address, at)}
+		return []string{net.JoinHostPort(lab.Loopback, at), net.JoinHostPort(address, at)}
 	case strings.Contains(address, ":"):
 		return []string{net.JoinHostPort("::", at) + " ipv6only=off"} // both families: the probe comes from 127.0.0.1
 	}

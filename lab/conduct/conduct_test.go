@@ -211,7 +211,17 @@ func TestRunWithoutFiguresIsInvalidAndRepeatedAtTheEndOfItsRound(t *testing.T) {
 func TestRepetitionsOfInvalidRunsAreBounded(t *testing.T) {
 	host, store, p := newFakeHost(t), &fakeStore{}, smallPlan(3)
 	host.nothing = func(int) bool { return true }
-	if _, err := run(t.Context(), host, store, p); err != nil {
+	rounds := 0
+	_, err := Run(t.Context(), "small-1", p, map[lab.HostName]Machine{web: host.machine()}, store, func(e lab.Event) {
+		if e.Kind != lab.EventRound {
+			return
+		}
+		rounds++
+		if open := e.Total - e.Done; open != (3-rounds)*len(p.Cells) {
+			t.Errorf("after round %d, %d of %d runs are done", rounds, e.Done, e.Total)
+		}
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	planned := 3 * len(p.Cells)

@@ -125,13 +125,18 @@ func (c *campaign) open(round, attempt int, cell lab.CellID) bool {
 
 // retriesLeft is how many repetitions the campaign may still make.
 func (c *campaign) retriesLeft() int {
+	return max(0, int(maxRetryShare*float64(len(c.plan.Rounds)*len(c.plan.Cells)))-c.repetitions())
+}
+
+// repetitions is how many runs repeat an invalid one.
+func (c *campaign) repetitions() int {
 	made := 0
 	for _, r := range c.runs {
 		if r.Attempt > 1 {
 			made++
 		}
 	}
-	return max(0, int(maxRetryShare*float64(len(c.plan.Rounds)*len(c.plan.Cells)))-made)
+	return made
 }
 
 // attempts counts the runs of a cell in a round and says whether one of them is valid.

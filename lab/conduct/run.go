@@ -98,7 +98,7 @@ func (c *campaign) say(ctx context.Context, e lab.Event) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e.At, e.Campaign = time.Now().UTC(), c.id
-	e.Done, e.Total = len(c.runs), max(c.planned, len(c.runs))
+	e.Done, e.Total = len(c.runs), max(c.expected(), len(c.runs))
 	e.Left = c.left()
 	c.emit(e)
 	if err := c.rec.Event(ctx, c.id, e); err != nil {
@@ -129,12 +129,15 @@ func (c *campaign) has(name lab.HostName, role lab.Role) bool {
 	return slices.ContainsFunc(c.plan.Experiment.Hosts, func(h lab.Host) bool { return h.Name == name && h.Has(role) })
 }
 
+// expected is how many runs there will be as known now: a repetition stands for no other run.
+func (c *campaign) expected() int { return c.planned + c.repetitions() }
+
 // left estimates the time to the end from the plan's estimate and the share of runs done.
 func (c *campaign) left() lab.Duration {
 	if c.planned == 0 {
 		return lab.Duration{}
 	}
-	open := float64(max(0, c.planned-len(c.runs))) / float64(c.planned)
+	open := float64(max(0, c.expected()-len(c.runs))) / float64(c.planned)
 	return lab.Seconds(open * c.plan.Estimate.Seconds())
 }
 

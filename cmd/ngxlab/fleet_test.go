@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"ngxlab/agent/wire"
 	"ngxlab/lab"
+	"ngxlab/store"
 )
 
 // threeHosts is the study on three hosts over SSH.
@@ -91,6 +93,25 @@ func TestPendingHostsArePutBackTogetherBeforeTheyAreRead(t *testing.T) {
 	}
 	if _, bad := c.touched.left(); len(bad) != 1 || bad[0] != "load1" {
 		t.Errorf("who leaves at once is told of %v", bad)
+	}
+}
+
+func TestCampaignIsDoneOnceEveryHostIsPutBack(t *testing.T) {
+	c := newCommand(t)
+	c.filled("small-1", 1.2)
+	c.db = filepath.Join(c.dir, "lab.db")
+	web, load := &fakeHost{}, &fakeHost{restoreErr: errors.New("load1: read-only file system")}
+	c.attach = fakes(map[lab.HostName]*fakeHost{"web": web, "load1": load})
+	x := lab.Experiment{Hosts: []lab.Host{{Name: "web", Address: "10.0.0.1"}, {Name: "load1", Address: "10.0.0.2"}}}
+	for _, want := range []lab.CampaignStatus{lab.StatusUnrestored, lab.StatusDone} {
+		f, errs := c.attachAll(t.Context(), x)
+		must(t, errors.Join(errs...))
+		out := lab.Outcome{Campaign: "small-1", Status: lab.StatusUnrestored, Unrestored: map[lab.HostName][]lab.Restored{"web": {}, "load1": {}}}
+		must(t, c.writing(t.Context(), func(s *store.Store) error { return c.mend(t.Context(), s, f, &out) }))
+		if code := c.run("show", "small-1", "--json"); code != exitDone || out.Status != want || !strings.Contains(c.out.String(), fmt.Sprintf(`"status": %q`, want)) {
+			t.Errorf("exit code %d, outcome %+v, want %s: %.300s", code, out, want, c.out)
+		}
+		load.restoreErr = nil
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -53,10 +54,13 @@ func (talkPipe) Explain() string { return "" }
 func options(t testing.TB) Options { return Options{Name: "web", Agent: testlab.Agent(t)} }
 
 // served enters a host whose agent serves in this process, after some noise.
-func served(t *testing.T, dir, noise string) *Host {
+func served(t *testing.T, dir, noise string) *Host { return servedBy(t, dir, noise, nil) }
+
+// servedBy is served by an agent with another wall clock.
+func servedBy(t *testing.T, dir, noise string, wall func() time.Time) *Host {
 	t.Helper()
 	ended := make(chan error, 1)
-	o := agent.Options{Dir: dir, Hash: agentHash(t), Exe: testlab.Agent(t)}
+	o := agent.Options{Dir: dir, Hash: agentHash(t), Exe: testlab.Agent(t), Wall: wall}
 	h, err := Enter(t.Context(), talkDoor{func(far net.Conn) {
 		_, err := io.WriteString(far, noise)
 		ended <- errors.Join(err, agent.Serve(t.Context(), far, o))
@@ -230,6 +234,44 @@ func TestFactsWatchClockAndYardstickAreOfThisHost(t *testing.T) {
 	values, err := h.Read(ctx, []lab.KnobID{{Kind: lab.KnobSysctl, Name: "kernel.ostype"}, {Kind: lab.KnobSysctl, Name: "no.such"}})
 	if err != nil || len(values) != 2 || values[0].Text != "Linux" || !values[1].Absent {
 		t.Errorf("read %+v, %v", values, err)
+	}
+}
+
+// TestHostWhoseWallClockIsTenMinutesOffStartsWithTheOthers tells the offset, and lets processes go by the monotonic clock.
+func TestHostWhoseWallClockIsTenMinutesOffStartsWithTheOthers(t *testing.T) {
+	const ahead = 10 * time.Minute
+	wrong := claimed(t, servedBy(t, t.TempDir(), "", func() time.Time { return time.Now().Add(ahead) }))
+	right := claimed(t, served(t, t.TempDir(), ""))
+	at := time.Now().Add(500 * time.Millisecond)
+	for h, offset := range map[*Host]float64{wrong: ahead.Seconds(), right: 0} {
+		f, err := h.Facts(t.Context(), lab.FactsQuery{})
+		if err != nil || math.Abs(f.ClockOffsetS-offset) > f.ClockDoubtS+0.001 {
+			t.Errorf("offset %v s ± %v, want %v, %v", f.ClockOffsetS, f.ClockDoubtS, offset, err)
+		}
+		c, err := h.Clock(t.Context())
+		if err != nil || math.Abs(c.WallOffsetS-offset) > c.UncertaintyS+0.001 {
+			t.Errorf("clock %+v, %v", c, err)
+		}
+		armed, err := h.Arm(t.Context(), []lab.Command{{Argv: []string{"true"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ps, err := h.Fire(t.Context(), armed, c.Instant(at))
+		if err != nil || len(ps) != 1 || ps[0].Released < c.Instant(at) || ps[0].Released.Sub(c.Instant(at)) > time.Second {
+			t.Errorf("asked for %v, let go %+v, %v", c.Instant(at), ps, err)
+		}
+		samples := 0
+		begin := c.Instant(time.Now().Add(50 * time.Millisecond))
+		err = h.Watch(t.Context(), lab.Watch{Start: begin, Interval: lab.Seconds(0.05), Count: 2}, func(s lab.Sample) {
+			if late := s.At.Sub(begin); late < 0 || late > time.Second {
+				t.Errorf("a sample %v after the begin", late)
+			}
+			samples++
+		})
+		if err != nil || samples == 0 {
+			t.Errorf("%d samples, %v", samples, err)
+		}
+		at = at.Add(500 * time.Millisecond)
 	}
 }
 

@@ -39,14 +39,13 @@ func (c *Client) put(ctx context.Context, path string, mode fs.FileMode, r io.Re
 		return errors.New("no such file name")
 	}
 	r = &calledOff{ctx: ctx, from: r}
-	files := c.sftp(ctx)
+	send := func() (struct{}, error) { return struct{}{}, c.putBySession(ctx, path, mode, r) }
+	if files := c.sftp(ctx); files != nil {
+		send = func() (struct{}, error) { return struct{}{}, putBySFTP(files, path, mode, r) }
+		defer leave(ctx, files)
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
-	}
-	send := func() (struct{}, error) { return struct{}{}, c.putBySession(ctx, path, mode, r) }
-	if files != nil {
-		send = func() (struct{}, error) { return struct{}{}, putBySFTP(files, path, mode, r) }
-		defer files.Close() //nolint:errcheck // the file is there by then, or has its error
 	}
 	late, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { // the reader ends the upload, which cleans up; on a lost link nothing does
@@ -55,6 +54,14 @@ func (c *Client) put(ctx context.Context, path string, mode fs.FileMode, r io.Re
 	defer stop()
 	_, err := hosts.Await(late, send, func(struct{}) {})
 	return err
+}
+
+// leave closes the subsystem. That waits for the far end, which may not answer any more; the file is there by then, or has
+// its error.
+func leave(ctx context.Context, files *sftp.Client) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	defer cancel()
+	_, _ = hosts.Await(ctx, func() (struct{}, error) { return struct{}{}, files.Close() }, func(struct{}) {})
 }
 
 // sftp opens the subsystem; nil when there is none that works, which is then remembered.

@@ -9,7 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -133,6 +135,27 @@ func TestFullDiskIsToldAndLeftAsItWas(t *testing.T) {
 		says(t, err, filepath.Join(dir, "file"), "o space left on device")
 		nothingLeft(t, dir)
 	})
+}
+
+func TestFileForAHostThatFallsSilentEndsInTime(t *testing.T) {
+	t.Parallel()
+	for _, way := range []string{"sftp", "no subsystem"} {
+		t.Run(way, func(t *testing.T) {
+			s := testlab.SSHD(t, ways(t)[way])
+			c, dir := dial(t, to(s), only(s)), t.TempDir()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			silent := torn{strings.NewReader("x"), func() error {
+				s.Signal(t, syscall.SIGSTOP)
+				return io.EOF
+			}}
+			began := time.Now()
+			err := c.Put(ctx, filepath.Join(dir, "file"), 0o600, io.MultiReader(silent, bytes.NewReader(make([]byte, 8<<20))))
+			if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took > 8*time.Second {
+				t.Errorf("after %v: %v", took, err)
+			}
+		})
+	}
 }
 
 func TestFileOfACutConnectionIsNotHalfThere(t *testing.T) {

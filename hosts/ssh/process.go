@@ -158,12 +158,12 @@ func (p *process) Write(b []byte) (int, error) {
 }
 
 const (
-	closeGrace = 10 * time.Second // an agent may take this long to end what it runs
-	killGrace  = time.Second      // for the host to kill the script
-	silence    = wire.GiveUp      // after which a connection counts as lost
+	closeGrace = 10 * time.Second             // an agent may take this long to end what it runs
+	killGrace  = time.Second                  // for the host to kill the script
+	silence    = wire.KeepAlive + wire.GiveUp // after which a connection counts as lost, as for a session
 )
 
-// Close closes the script's standard input and waits for its end: 10 s, after which it is killed, or 3 s where the host
+// Close closes the script's standard input and waits for its end: 10 s, after which it is killed, or 4 s where the host
 // does not answer. What cannot be ended so loses its connection.
 func (p *process) Close() error {
 	p.once.Do(func() { p.err = p.finish() })

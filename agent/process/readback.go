@@ -66,7 +66,7 @@ func workersOf(master int) ([]int, error) {
 	}
 	var pids []int
 	for pid, p := range all {
-		if p.PPID != master || isDead(p) {
+		if p.parent != master || p.dead {
 			continue
 		}
 		title, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))

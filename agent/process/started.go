@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-
-	"github.com/prometheus/procfs"
 )
 
 // started is what the agent notes of a process in its directory of work, so that a later agent knows it again by what
@@ -23,15 +21,11 @@ const startedFile = ".started"
 
 // note writes down that pid, the leader of a group of its own, was started with the directory work.
 func note(work string, pid int) error {
-	p, err := procfs.NewProc(pid)
+	p, err := readStat(pid)
 	if err != nil {
-		return err
+		return fmt.Errorf("read the state of process %d: %w", pid, err)
 	}
-	stat, err := p.Stat()
-	if err != nil {
-		return err
-	}
-	line := fmt.Sprintf("%d %d %d %s\n", pid, stat.Session, stat.Starttime, bootID())
+	line := fmt.Sprintf("%d %d %d %s\n", pid, p.session, p.start, bootID())
 	return os.WriteFile(filepath.Join(work, startedFile), []byte(line), 0o644)
 }
 
@@ -63,10 +57,10 @@ func noted(work string) []started {
 
 // of reports whether p is the process noted, or one of its group whose leader has ended: while a group lives, the kernel
 // gives its number to no other process.
-func (s started) of(p procfs.ProcStat, table map[int]procfs.ProcStat) bool {
-	if p.PGRP != s.pid || p.Session != s.session || p.Starttime < s.start {
+func (s started) of(p stat, table processTable) bool {
+	if p.group != s.pid || p.session != s.session || p.start < s.start {
 		return false
 	}
 	leader, lives := table[s.pid]
-	return !lives || leader.Starttime == s.start
+	return !lives || leader.start == s.start
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 )
 
@@ -120,83 +118,43 @@ func (o origin) survivors() ([]int, error) {
 	for pid, p := range table {
 		known := func(s started) bool { return s.of(p, table) }
 		if !slices.Contains(own, pid) && (o.marked(pid) || slices.ContainsFunc(notes, known)) {
-			groups[p.PGRP] = true
+			groups[p.group] = true
 		}
 	}
 	delete(groups, syscall.Getpgrp())
 	var found []int
 	for pid, p := range table {
-		if groups[p.PGRP] && !slices.Contains(own, pid) {
+		if groups[p.group] && !slices.Contains(own, pid) {
 			found = append(found, pid)
 		}
 	}
 	return found, nil
 }
 
-// processTable is /proc/PID/stat of every process, by pid.
-type processTable map[int]procfs.ProcStat
-
-func processes() (processTable, error) {
-	all, err := procfs.AllProcs()
-	if err != nil {
-		return nil, fmt.Errorf("read the process table: %w", err)
-	}
-	table := make(processTable, len(all))
-	for _, p := range all {
-		if stat, err := p.Stat(); err == nil { // else it ended meanwhile
-			table[p.PID] = stat
-		}
-	}
-	return table, nil
-}
-
-// below are the living processes below root.
-func (t processTable) below(root int) []int {
-	children := map[int][]int{}
-	for pid, p := range t {
-		children[p.PPID] = append(children[p.PPID], pid)
-	}
-	var found []int
-	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
-		for _, pid := range children[queue[0]] {
-			queue = append(queue, pid)
-			if !isDead(t[pid]) {
-				found = append(found, pid)
-			}
-		}
-	}
-	return found
-}
-
-// living leaves out what has ended.
-func (t processTable) living() processTable {
-	living := maps.Clone(t)
-	maps.DeleteFunc(living, func(_ int, p procfs.ProcStat) bool { return isDead(p) })
-	return living
-}
-
-func isDead(p procfs.ProcStat) bool { return p.State == "Z" || p.State == "X" }
-
 // marked reports whether a process was started by an agent of the state directory; false for processes of other users,
 // which cannot be read without CAP_SYS_PTRACE.
 func (o origin) marked(pid int) bool {
-	p, err := procfs.NewProc(pid)
-	if err != nil || !sameNamespace(pid) {
-		return false
-	}
-	if env, err := p.Environ(); err == nil && slices.Contains(env, EnvDir+"="+o.dir) &&
-		slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, EnvCampaign+"=") }) {
-		return true
-	}
-	exe, err := p.Executable()
+	return (o.inEnvironment(pid) || o.inWork(pid)) && sameNamespace(pid)
+}
+
+func (o origin) inEnvironment(pid int) bool {
+	text, err := readProc(pid, "environ")
 	if err != nil {
 		return false
 	}
-	cwd, err := p.Cwd()
-	if err != nil {
+	env := strings.Split(string(text), "\x00")
+	return slices.Contains(env, EnvDir+"="+o.dir) &&
+		slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, EnvCampaign+"=") })
+}
+
+// inWork reports whether a process runs a binary of the builds in a directory of work.
+func (o origin) inWork(pid int) bool {
+	exe, err := os.Readlink(procPath(pid, "exe"))
+	if err != nil || !within(exe, o.builds) {
 		return false
 	}
-	return within(exe, o.builds) && within(cwd, o.work)
+	cwd, err := os.Readlink(procPath(pid, "cwd"))
+	return err == nil && within(cwd, o.work)
 }
 
 // sameNamespace reports whether a process is numbered as this one is, and so not one of a container on this host.
@@ -205,7 +163,7 @@ func sameNamespace(pid int) bool {
 	if err != nil {
 		return true // a kernel without them
 	}
-	its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/pid", pid))
+	its, err := os.Readlink(procPath(pid, "ns/pid"))
 	return err == nil && its == own
 }
 

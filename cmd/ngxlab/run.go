@@ -128,13 +128,13 @@ func (a *app) walk(ctx context.Context, s *store.Store, f *fleet, id lab.Campaig
 	progress := a.newProgress(pl, asJSON)
 	a.touched.add(f.x, hostNames(f.x)...)
 	out, err := conduct.Run(ctx, id, pl, a.conducted(f, id), s, progress.event)
+	shown := progress.finish() // notes are written past it from here on
 	err = errors.Join(err, a.mend(ctx, s, f, &out))
 	for _, h := range f.x.Hosts {
 		if _, bad := out.Unrestored[h.Name]; !bad {
 			a.touched.remove(h.Name)
 		}
 	}
-	shown := progress.finish()
 	a.restoreStatus(f, out)
 	if !out.Status.Measured() {
 		err = stopped(ctx, s, pl, out, err)

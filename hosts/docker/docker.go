@@ -99,10 +99,18 @@ func stateDir(asked string) (string, error) {
 // slow is how long a step takes before it is told.
 const slow = 2 * time.Second
 
-// during does a step and says what it is when it takes long.
+// during does a step and says what it is when it takes long. Nothing is said after it has returned.
 func (e *Engine) during(what string, step func() error) error {
-	timer := time.AfterFunc(slow, func() { e.say(what) })
-	defer timer.Stop()
+	said := make(chan struct{})
+	timer := time.AfterFunc(slow, func() {
+		defer close(said)
+		e.say(what)
+	})
+	defer func() {
+		if !timer.Stop() {
+			<-said
+		}
+	}()
 	return step()
 }
 

@@ -37,8 +37,12 @@ type cut struct {
 	host  string
 	loss  string
 	says  []string // by the campaign's events, beside the host
+	back  bool     // the host can be reached again while the program tries to
 	moves bool     // the host gets another address before it is put back
 }
+
+// atOnce says that the program itself can put the host back.
+func (c cut) atOnce() bool { return c.back || losses[c.loss].undo == nil }
 
 // next reaches the next event of a kind.
 func next(k lab.EventKind) func(*program) lab.Event {
@@ -82,7 +86,7 @@ func TestHostLostInAnyPhaseIsNamedLeftCleanAndPutBack(t *testing.T) {
 		t.Parallel()
 		l := overSSHInLab(t)
 		l.losing("far.yaml",
-			cut{phase: "warm-up", reach: next(lab.EventWarmup), host: "gen3", loss: "network", says: []string{"warm up for kernel"}},
+			cut{phase: "warm-up", reach: next(lab.EventWarmup), host: "gen3", loss: "network", says: []string{"warm up for kernel"}, back: true},
 			cut{phase: "restore", reach: l.restoring, host: "web", loss: "network", says: []string{"restore"}},
 			cut{phase: "between runs", reach: next(lab.EventRunDone), host: "web", loss: "network", moves: true},
 		)
@@ -92,7 +96,7 @@ func TestHostLostInAnyPhaseIsNamedLeftCleanAndPutBack(t *testing.T) {
 		l := overSSHInLab(t)
 		l.with("lab.yaml", l.asSSH(), "  web: {docker: {}, roles: [target]}\n  gen: {docker: {}, roles: [load], count: 3}\n")
 		l.losing("lab.yaml",
-			cut{phase: "state", reach: next(lab.EventChange), host: "web", loss: "pause"},
+			cut{phase: "state", reach: next(lab.EventChange), host: "web", loss: "pause", back: true},
 			cut{phase: "second run", reach: l.secondRun, host: "web", loss: "pause"},
 		)
 		before := l.address("web")
@@ -156,7 +160,10 @@ func (l *farLab) lose(p *program, c cut) {
 		}
 	}
 	name := c.host + ": "
-	if how.undo == nil {
+	if c.back {
+		how.undo(l, c.host)
+	}
+	if c.atOnce() {
 		p.mustEnd(exitFailed, name+"trying again to put it back", name+"as it was before the campaign", `hint: "ngxlab resume `)
 	} else {
 		p.mustEnd(exitUnrestored, name+"NOT as it was before the campaign", "not put back as it was: "+c.host, `hint: run "ngxlab restore `)
@@ -206,7 +213,7 @@ func (l *farLab) putBack(file string, c cut, before map[string]string) {
 		l.with(file, old+",", moved.Address+",")
 	}
 	l.inside(c.host, "flock -n /run/lock/ngxlab.lock true")
-	if losses[c.loss].undo != nil {
+	if !c.atOnce() {
 		l.must([]int{exitDone}, "restore", "DIR/"+file, c.host)
 	}
 	l.mustBeAs(before)

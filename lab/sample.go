@@ -35,6 +35,7 @@ type Sample struct {
 	AgentRSSBytes int64             `json:"agent_rss_bytes"`
 	Conntrack     *Conntrack        `json:"conntrack,omitempty"`
 	SwapPages     uint64            `json:"swap_pages"` // pswpin + pswpout
+	Throttle      *Throttle         `json:"throttle,omitempty"`
 }
 
 // CPUTimes are the cumulative seconds of one CPU by kind (/proc/stat).
@@ -61,17 +62,18 @@ const (
 	LoadProcess  ProcessRole = "load"
 )
 
-// ProcessSample is one process at one moment; CPU from schedstat in ns, given in seconds. What could not be read is 0,
+// ProcessSample is one process at one moment; CPU in ns of the scheduler, given in seconds. What could not be read is 0,
 // and absent from JSON: no process of a server is without memory and descriptors.
 type ProcessSample struct {
-	PID      int             `json:"pid"`
-	Role     ProcessRole     `json:"role"`
-	Name     string          `json:"name,omitempty"`
-	CPUS     float64         `json:"cpu_s"`                   // all threads
-	Threads  map[int]float64 `json:"threads_cpu_s,omitempty"` // of load processes: thread id → seconds
-	FDs      int             `json:"fds,omitempty"`
-	FDLimit  int             `json:"fd_limit,omitempty"`
-	PSSBytes int64           `json:"pss_bytes,omitempty"` // of server processes; another user's need CAP_SYS_PTRACE
+	PID          int             `json:"pid"`
+	Role         ProcessRole     `json:"role"`
+	Name         string          `json:"name,omitempty"`
+	StartedTicks uint64          `json:"started_ticks,omitempty"` // since the boot; with the pid, what a process is known by
+	CPUS         float64         `json:"cpu_s"`                   // all threads, those that have ended too
+	Threads      map[int]float64 `json:"threads_cpu_s,omitempty"` // of load processes: id of a living thread → seconds
+	FDs          int             `json:"fds,omitempty"`
+	FDLimit      int             `json:"fd_limit,omitempty"`
+	PSSBytes     int64           `json:"pss_bytes,omitempty"` // of server processes; another user's need CAP_SYS_PTRACE
 	// AnonBytes is the anonymous resident memory (RssAnon), which anyone may read; of server processes, when the PSS of
 	// one of them cannot be read.
 	AnonBytes int64 `json:"anon_rss_bytes,omitempty"`
@@ -132,4 +134,13 @@ type Conntrack struct {
 	Count int64  `json:"count"`
 	Max   int64  `json:"max"`
 	Drops uint64 `json:"drops"` // drop + early_drop
+}
+
+// Throttle is how the CPU quota of the host's control group has held its processes back; absent without a quota. Of
+// several groups around the agent it is the one with the tightest quota, that of Facts.CgroupCPUs.
+type Throttle struct {
+	QuotaCPUs        float64 `json:"quota_cpus"`
+	Periods          uint64  `json:"periods"`           // in which the group ran
+	PeriodsThrottled uint64  `json:"periods_throttled"` // … and used up its quota
+	ThrottledS       float64 `json:"throttled_s"`       // waited for the next period, summed over CPUs: may exceed the time
 }

@@ -123,10 +123,6 @@ func (w *Watcher) kernelFacts(f *lab.Facts) error {
 	if f.Kernel == "" || f.BootID == "" {
 		return errors.New("kernel release and boot id cannot be read below " + w.proc("sys/kernel"))
 	}
-	f.Cgroup = 1
-	if _, err := os.Stat(w.sys("fs/cgroup/cgroup.controllers")); err == nil {
-		f.Cgroup = 2
-	}
 	text, err := os.ReadFile("/etc/os-release")
 	if errors.Is(err, os.ErrNotExist) {
 		text, err = os.ReadFile("/usr/lib/os-release")

@@ -94,24 +94,51 @@ func named(text string) string {
 	return ""
 }
 
-// cgroupFacts reads the bounds of the control group that the agent is in, and of those around it: the tightest counts.
+// cgroupFacts reads the version of the control groups, and the bounds of the one that the agent is in and of those around
+// it: the tightest counts.
 func (w *Watcher) cgroupFacts(f *lab.Facts) {
-	groups := parseCgroups([]byte(w.line(w.proc("self/cgroup"))))
+	groups := w.cgroups()
+	f.Cgroup = w.cgroupVersion()
+	w.eachCPU(groups, func(_ string, quota float64) { tighten(&f.CgroupCPUs, quota) })
+	mount, group, bound := "fs/cgroup/memory", groups["memory"], "memory.limit_in_bytes"
 	if f.Cgroup == 2 {
-		w.each("fs/cgroup", groups[""], func(dir string) {
-			tighten(&f.CgroupCPUs, parseCPUMax(w.line(dir+"/cpu.max")))
-			tighten(&f.CgroupBytes, parseBytesMax(w.line(dir+"/memory.max")))
-		})
+		mount, group, bound = "fs/cgroup", groups[""], "memory.max"
+	}
+	w.each(mount, group, func(dir string) { tighten(&f.CgroupBytes, parseBytesMax(w.line(filepath.Join(dir, bound)))) })
+}
+
+func (w *Watcher) cgroups() map[string]string {
+	return parseCgroups([]byte(w.line(w.proc("self/cgroup"))))
+}
+
+// eachCPU visits the control groups that bound the agent's CPU time, the innermost first, with their quota in CPUs.
+func (w *Watcher) eachCPU(groups map[string]string, visit func(dir string, quota float64)) {
+	bounded := func(quota float64, dir string) {
+		if quota > 0 {
+			visit(dir, quota)
+		}
+	}
+	if w.cgroupVersion() == 2 {
+		w.each("fs/cgroup", groups[""], func(dir string) { bounded(parseCPUMax(w.line(dir+"/cpu.max")), dir) })
 		return
 	}
 	for _, mount := range []string{"fs/cgroup/cpu", "fs/cgroup/cpu,cpuacct", "fs/cgroup/cpuacct,cpu"} {
+		if _, err := os.Stat(w.sys(mount)); err != nil {
+			continue
+		}
 		w.each(mount, groups["cpu"], func(dir string) {
-			tighten(&f.CgroupCPUs, parseCPUMax(w.line(dir+"/cpu.cfs_quota_us")+" "+w.line(dir+"/cpu.cfs_period_us")))
+			bounded(parseCPUMax(w.line(dir+"/cpu.cfs_quota_us")+" "+w.line(dir+"/cpu.cfs_period_us")), dir)
 		})
+		return // the others are names of the same
 	}
-	w.each("fs/cgroup/memory", groups["memory"], func(dir string) {
-		tighten(&f.CgroupBytes, parseBytesMax(w.line(dir+"/memory.limit_in_bytes")))
-	})
+}
+
+// cgroupVersion is 2 where all controllers are in the one tree of the second version, otherwise 1.
+func (w *Watcher) cgroupVersion() int {
+	if _, err := os.Stat(w.sys("fs/cgroup/cgroup.controllers")); err == nil {
+		return 2
+	}
+	return 1
 }
 
 // each visits a control group and those around it up to the mount. Within a container of the first version, the group's

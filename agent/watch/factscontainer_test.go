@@ -91,10 +91,12 @@ func TestTheTightestBoundOfTheControlGroupsCounts(t *testing.T) {
 			"sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n"}, 0, 0},
 		"nonsense": {2, map[string]string{"proc/self/cgroup": "0::/../..\nx\n", "sys/fs/cgroup/cpu.max": "many\n", "sys/fs/cgroup/memory.max": "-5\n"}, 0, 0},
 	} {
-		root := tree(t, c.files)
-		f := lab.Facts{Cgroup: c.cgroup}
+		if c.cgroup == 2 {
+			c.files["sys/fs/cgroup/cgroup.controllers"] = "cpu memory\n"
+		}
+		root, f := tree(t, c.files), lab.Facts{}
 		(&Watcher{Proc: filepath.Join(root, "proc"), Sys: filepath.Join(root, "sys")}).cgroupFacts(&f)
-		if f.CgroupCPUs != c.cpus || f.CgroupBytes != c.bytes {
+		if f.Cgroup != c.cgroup || f.CgroupCPUs != c.cpus || f.CgroupBytes != c.bytes {
 			t.Errorf("%s: %v CPUs, %d bytes, want %v and %d", name, f.CgroupCPUs, f.CgroupBytes, c.cpus, c.bytes)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -75,19 +76,16 @@ func (w *Watcher) loadProcesses(pids []int) []lab.ProcessSample {
 func (w *Watcher) process(pid int, role lab.ProcessRole) (lab.ProcessSample, bool) {
 	dir := strconv.Itoa(pid) + "/"
 	p := lab.ProcessSample{PID: pid, Role: role}
-	threads, err := w.threads(dir)
-	if err != nil || len(threads) == 0 {
+	if role == lab.LoadProcess {
+		p.Threads = w.threads(dir)
+	}
+	cpu, alive := w.cpuTime(pid)
+	stat, err := w.files.read(w.proc(dir + "stat"))
+	if !alive || err != nil {
 		return p, false
 	}
-	for _, s := range threads {
-		p.CPUS += s
-	}
-	if role == lab.LoadProcess {
-		p.Threads = threads
-	}
-	if name, err := w.files.read(w.proc(dir + "comm")); err == nil {
-		p.Name = string(bytes.TrimSpace(name))
-	}
+	p.CPUS = cpu.Seconds()
+	p.Name, p.StartedTicks = parseProcessStat(stat)
 	p.FDs = w.descriptors(dir)
 	if limits, err := w.files.read(w.proc(dir + "limits")); err == nil {
 		p.FDLimit = parseNofile(limits)
@@ -95,17 +93,50 @@ func (w *Watcher) process(pid int, role lab.ProcessRole) (lab.ProcessSample, boo
 	return p, true
 }
 
+func (w *Watcher) cpuTime(pid int) (time.Duration, bool) {
+	if w.CPUTime != nil {
+		return w.CPUTime(pid)
+	}
+	return processClock(pid)
+}
+
+// processClock reads the CPU-time clock of a process in ns (clock_getcpuclockid(3)): what all its threads used, those
+// that have ended too, so that it never goes back, also not over exec. Anyone may read it. The sum of the schedstat of
+// the living threads falls when one ends. It is false when there is no such process.
+func processClock(pid int) (time.Duration, bool) {
+	const sched = 2 // CPUCLOCK_SCHED of linux/posix-timers.h: time on a CPU, not in ticks
+	var t unix.Timespec
+	if err := unix.ClockGettime(int32(^pid)<<3|sched, &t); err != nil {
+		return 0, false
+	}
+	return time.Duration(t.Nano()), true
+}
+
+// parseProcessStat is the name and the start time, in ticks since the boot, of /proc/PID/stat (proc_pid_stat(5)). A name
+// may hold anything, ")" too. What cannot be read is "" and 0.
+func parseProcessStat(stat []byte) (name string, startedTicks uint64) {
+	open, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
+	if open < 0 || end < open {
+		return "", 0
+	}
+	const starttime = 22 - 3 // the first field behind the name is the third
+	if f := bytes.Fields(stat[end+1:]); len(f) > starttime {
+		startedTicks, _ = number(f[starttime])
+	}
+	return string(stat[open+1 : end]), startedTicks
+}
+
 // threads is the CPU time in seconds of every living thread, from schedstat (first number: ns on a CPU,
-// Documentation/scheduler/sched-stats.rst).
-func (w *Watcher) threads(dir string) (map[int]float64, error) {
+// Documentation/scheduler/sched-stats.rst); nil when they cannot be listed.
+func (w *Watcher) threads(dir string) map[int]float64 {
 	tasks, err := os.Open(w.proc(dir + "task"))
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	defer tasks.Close() //nolint:errcheck // opened for reading
 	names, err := tasks.Readdirnames(-1)
 	if err != nil {
-		return nil, err
+		return nil
 	}
 	m := make(map[int]float64, len(names))
 	for _, name := range names {
@@ -120,7 +151,7 @@ func (w *Watcher) threads(dir string) (map[int]float64, error) {
 			}
 		}
 	}
-	return m, nil
+	return m
 }
 
 // descriptors counts open files: since Linux 6.2 that is the size of /proc/PID/fd, which anyone may ask; listing 10,000

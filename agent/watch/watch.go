@@ -29,7 +29,8 @@ type Watcher struct {
 	Agent    string // version of the agent, for Facts
 	StateDir string // of the agent, for Facts
 
-	Wall func() time.Time // the wall clock, nil = CLOCK_REALTIME
+	Wall    func() time.Time                    // the wall clock, nil = CLOCK_REALTIME
+	CPUTime func(pid int) (time.Duration, bool) // of a process, false when it is gone; nil = its CPU-time clock
 
 	mu       sync.Mutex  // one sample at a time
 	memoryAt lab.Instant // when the memory of the server was read last
@@ -163,6 +164,7 @@ func (w *Watcher) host(s *lab.Sample) (err error) {
 	s.Sockets = w.sockets()
 	s.Conntrack = w.conntrack()
 	s.SwapPages = w.swapPages()
+	s.Throttle = w.throttle()
 	s.BootID = w.bootID()
 	return nil
 }

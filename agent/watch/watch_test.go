@@ -3,10 +3,17 @@ package watch
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"ngxlab/internal/testlab"
 	"ngxlab/lab"
 )
 
@@ -18,6 +25,10 @@ func fixture(t *testing.T) *Watcher {
 		Server:   func() (lab.Server, bool) { return lab.Server{Master: 100, Workers: []int{101, 999}}, true },
 		LoadPIDs: func() []int { return []int{200, 201} },
 		ErrorLog: func() string { return "" },
+		CPUTime: func(pid int) (time.Duration, bool) {
+			used, alive := map[int]time.Duration{100: 5 * time.Millisecond, 101: 1500 * time.Millisecond, 102: time.Second, 200: 1501000001}[pid]
+			return used, alive
+		},
 	}
 }
 
@@ -83,6 +94,9 @@ func TestSampleHoldsTheProcessesOfServerAndLoad(t *testing.T) {
 	}
 	if s.Processes[2].PID != 102 {
 		t.Errorf("second worker %+v", s.Processes[2])
+	}
+	if master.Name != "nginx" || master.StartedTicks != 4100 || load.StartedTicks != 5200 {
+		t.Errorf("names and starts: %+v, %+v", master, load)
 	}
 	if load.Role != lab.LoadProcess || load.Name != "wrk" || load.CPUS != 1.501000001 || load.Threads[201] != 0.7 || len(load.Threads) != 3 || load.PSSBytes != 0 {
 		t.Errorf("load %+v", load)
@@ -200,6 +214,97 @@ func TestThisProcessIsReadAsALoadProcess(t *testing.T) {
 	}
 	if after[0].FDs < 3 || after[0].FDLimit <= 0 || len(after[0].Threads) < 2 {
 		t.Errorf("process %+v", after[0])
+	}
+}
+
+// TestTheTimeOfEndedThreadsStaysWithTheProcess reads another process while its threads end and it becomes another program.
+func TestTheTimeOfEndedThreadsStaysWithTheProcess(t *testing.T) {
+	if os.Getenv(ending) != "" {
+		endThreads(t)
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), ending+"=1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w := &Watcher{LoadPIDs: func() []int { return []int{cmd.Process.Pid} }}
+	var before lab.ProcessSample
+	testlab.Eventually(t, "it has become cat", func() bool {
+		ps := once(t, w, lab.Watch{Load: true}).Processes
+		if len(ps) != 1 {
+			t.Fatalf("processes %+v", ps)
+		}
+		if ps[0].CPUS < before.CPUS || before.PID != 0 && ps[0].StartedTicks != before.StartedTicks {
+			t.Errorf("%+v, before %+v", ps[0], before)
+		}
+		before = ps[0]
+		return ps[0].Name == "cat"
+	})
+	if before.CPUS-living(before) < 0.005 {
+		t.Errorf("%.4f s, %.4f of living threads: no thread ended, nothing was shown", before.CPUS, living(before))
+	}
+	cancel()
+	if err := cmd.Wait(); err == nil {
+		t.Error("it ended by itself")
+	}
+	if ps := once(t, w, lab.Watch{Load: true}).Processes; ps != nil {
+		t.Errorf("after its end: %+v", ps)
+	}
+}
+
+// ending is set for the copy of this program whose threads end.
+const ending = "NGXLAB_TEST_ENDING"
+
+// endThreads works on other threads than the first and becomes cat, which ends them.
+func endThreads(t *testing.T) {
+	done := make(chan uint64)
+	for range 2 {
+		go func() {
+			runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+			done <- work(work(1))
+		}()
+	}
+	if <-done+<-done == 0 {
+		t.Log("by chance")
+	}
+	path, err := exec.LookPath("cat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, w, err := os.Pipe() // it reads for ever
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Dup2(int(r.Fd()), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETFD, 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Fatal(syscall.Exec(path, []string{"cat"}, os.Environ()))
+}
+
+func living(p lab.ProcessSample) (s float64) {
+	for _, thread := range p.Threads {
+		s += thread
+	}
+	return s
+}
+
+func TestNamesOfProcessesMayHoldAnything(t *testing.T) {
+	tail := strings.Repeat(" 0", 18) + " 4711 0 0"
+	for stat, want := range map[string]string{"1 (wrk) S" + tail: "wrk", "1 (a) S 1 (b)) R" + tail: "a) S 1 (b)", "1 () S" + tail: ""} {
+		if name, started := parseProcessStat([]byte(stat)); name != want || started != 4711 {
+			t.Errorf("%q: name %q, started %d", stat, name, started)
+		}
+	}
+	for _, broken := range []string{"", "1", "1 )x(", "1 (x"} {
+		if name, started := parseProcessStat([]byte(broken)); name != "" || started != 0 {
+			t.Errorf("%q: name %q, started %d", broken, name, started)
+		}
 	}
 }
 

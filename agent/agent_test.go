@@ -303,22 +303,6 @@ func TestWaitingProcessThatWasNotStartedByARunnerFails(t *testing.T) {
 	}
 }
 
-func TestStateDirOfAnOrdinaryUserIsTheirs(t *testing.T) {
-	for _, test := range []struct {
-		uid         int
-		state, want string
-	}{
-		{0, "/x", "/var/lib/ngxlab"},
-		{1000, "/x", "/x/ngxlab"},
-		{1000, "relative", "/home/ana/.local/state/ngxlab"},
-		{1000, "", "/home/ana/.local/state/ngxlab"},
-	} {
-		if got := stateDir(test.uid, test.state, "/home/ana"); got != test.want {
-			t.Errorf("%+v: %s", test, got)
-		}
-	}
-}
-
 func TestAgentIsRaisedAndItsCommandsAreNot(t *testing.T) {
 	testlab.RequireCapability(t, unix.CAP_SYS_NICE, "CAP_SYS_NICE to raise a priority")
 	dir := t.TempDir()

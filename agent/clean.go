@@ -8,7 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"ngxlab/agent/wire"
 	"ngxlab/lab"
@@ -58,15 +62,47 @@ func cleanHost(dir string, pending func() ([]lab.Pending, error)) (lab.Cleaned, 
 // agentName is what the program calls an agent that it has sent.
 var agentName = regexp.MustCompile(`^` + wire.AgentPrefix + `[0-9a-f]{16}$`)
 
-// otherAgents are the agents, and halves of agents, in the directory of a running one that was sent by the program.
+// unfinished is for how long half of an agent may still be on its way.
+const unfinished = 5 * time.Minute
+
+// otherAgents are the agents that do not run, and halves of agents that nobody sends any more, in the directory of a
+// running one that was sent by the program. Sessions with another state directory run theirs from there, too.
 func otherAgents(exe string) ([]string, error) {
-	own := filepath.Base(exe)
-	if !agentName.MatchString(own) {
+	if !agentName.MatchString(filepath.Base(exe)) {
 		return nil, nil
 	}
-	return entries(filepath.Dir(exe), func(name string) bool {
-		return name != own && agentName.MatchString(name) || strings.HasPrefix(name, wire.TemporaryPrefix)
+	running := executables()
+	all, err := entries(filepath.Dir(exe), func(name string) bool {
+		return agentName.MatchString(name) || strings.HasPrefix(name, wire.TemporaryPrefix)
 	})
+	return slices.DeleteFunc(all, func(path string) bool {
+		if agentName.MatchString(filepath.Base(path)) {
+			return path == exe || running[path] || isBusy(path)
+		}
+		info, err := os.Lstat(path)
+		return err != nil || time.Since(info.ModTime()) < unfinished
+	}), err
+}
+
+// executables are the files that processes run; those of other users are seen by root only.
+func executables() map[string]bool {
+	found := map[string]bool{}
+	links, _ := filepath.Glob("/proc/[0-9]*/exe") // the pattern is well formed
+	for _, link := range links {
+		if exe, err := os.Readlink(link); err == nil {
+			found[exe] = true
+		}
+	}
+	return found
+}
+
+// isBusy tells whether somebody runs a file, who may be another user: by most kernels it is then closed for writing.
+func isBusy(path string) bool {
+	file, err := os.OpenFile(path, os.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err == nil {
+		_ = file.Close() // nothing was written
+	}
+	return errors.Is(err, unix.ETXTBSY)
 }
 
 // entries are the paths in a directory whose names are wanted, none when it is missing.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,7 +23,7 @@ func openLockFile(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
-	file, err := openLockAt(lockPath(dir, defaultDir(), sharedDirs))
+	file, err := openLockAt(lockPath(dir, ownDirs().paths, sharedDirs))
 	if err != nil {
 		return nil, fmt.Errorf("open the host lock: %w", err)
 	}
@@ -30,9 +31,9 @@ func openLockFile(dir string) (*os.File, error) {
 }
 
 // lockPath is where the lock of dir is: in the first of the shared directories that every user may write to, so that all
-// of them come to the same, when dir is the user's own choice.
-func lockPath(dir, own string, shared []string) string {
-	if whole(dir) == whole(own) {
+// of them come to the same, when dir is one that an agent of the user may choose (own).
+func lockPath(dir string, own []string, shared []string) string {
+	if slices.ContainsFunc(own, func(o string) bool { return whole(o) == whole(dir) }) {
 		for _, s := range shared {
 			if info, err := os.Stat(s); err == nil && info.IsDir() && info.Mode()&fs.ModeSticky != 0 && info.Mode().Perm()&0o002 != 0 {
 				return filepath.Join(s, sharedName)

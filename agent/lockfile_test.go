@@ -29,14 +29,14 @@ func TestUsersOfOneHostShareItsLockAndOtherStateDirectoriesHaveTheirOwn(t *testi
 	}
 	want := filepath.Join(open, "ngxlab.lock")
 	for _, dirs := range [][2]string{{roots, roots}, {link, roots}, {roots + "/", roots}, {anas, anas}} {
-		if got := lockPath(dirs[0], dirs[1], shared); got != want {
+		if got := lockPath(dirs[0], dirs[1:], shared); got != want {
 			t.Errorf("lock of %s, own directory %s: %s, want %s", dirs[0], dirs[1], got, want)
 		}
 	}
-	if got := lockPath(anas, roots, shared); got != filepath.Join(anas, "lock") {
+	if got := lockPath(anas, []string{roots}, shared); got != filepath.Join(anas, "lock") {
 		t.Errorf("lock of another directory: %s", got)
 	}
-	if got := lockPath(roots, roots, shared[:3]); got != filepath.Join(roots, "lock") {
+	if got := lockPath(roots, []string{t.TempDir(), roots}, shared[:3]); got != filepath.Join(roots, "lock") {
 		t.Errorf("lock of a host without a place for all: %s", got)
 	}
 }

@@ -70,46 +70,47 @@ func command(name string, args []string, stdout, stderr io.Writer) (int, error) 
 	}
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	dir := flags.String("dir", defaultDir(), "state directory")
+	dir := flags.String("dir", "", "state directory")
 	if flags.Parse(args) != nil || flags.NArg() > 0 {
 		return exitUse, nil
 	}
-	state, err := filepath.Abs(*dir)
-	if err != nil {
-		return exitFailed, err
+	states := ownDirs() // one that is named is not chosen
+	if *dir != "" {
+		named, err := filepath.Abs(*dir)
+		if err != nil {
+			return exitFailed, err
+		}
+		states = stateDirs{paths: []string{named}}
 	}
 	switch name {
-	case "serve":
+	case "serve", commandWorker:
+		state, err := states.choose()
+		if err != nil {
+			return exitFailed, err
+		}
+		if name == commandWorker {
+			return exitDone, worker(state)
+		}
 		return exitDone, guard(state)
-	case commandWorker:
-		return exitDone, worker(state)
 	case "restore":
-		return restore(state, stdout)
+		return everyState(states, func(dir string) (int, error) { return restore(dir, stdout) })
 	case "pending":
-		return exitDone, pending(state, stdout)
+		return everyState(states, func(dir string) (int, error) { return exitDone, pending(dir, stdout) })
 	}
-	_, err = io.WriteString(stderr, usage)
+	_, err := io.WriteString(stderr, usage)
 	return exitUse, err
 }
 
-// defaultDir is where the agent keeps journal, builds and work unless told otherwise: /var/lib/ngxlab for root, else
-// ngxlab below $XDG_STATE_HOME or ~/.local/state.
-func defaultDir() string {
-	home, err := os.UserHomeDir()
-	if err != nil {
-		home = "/var/tmp"
+// everyState does something with each state directory that is there: a home may have been unwritable for a while. The first
+// exit code that is not exitDone counts.
+func everyState(states stateDirs, do func(dir string) (int, error)) (code int, err error) {
+	for _, dir := range states.existing() {
+		c, e := do(dir)
+		if err = errors.Join(err, e); code == exitDone {
+			code = c
+		}
 	}
-	return stateDir(os.Geteuid(), os.Getenv("XDG_STATE_HOME"), home)
-}
-
-func stateDir(uid int, state, home string) string {
-	switch {
-	case uid == 0:
-		return "/var/lib/ngxlab"
-	case filepath.IsAbs(state):
-		return filepath.Join(state, "ngxlab")
-	}
-	return filepath.Join(home, ".local", "state", "ngxlab")
+	return code, err
 }
 
 // restore puts the host back from its journal, without the program. It ends with exitUnrestored when something is left.

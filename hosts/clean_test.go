@@ -1,13 +1,17 @@
 package hosts
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ngxlab/agent/wire"
 	"ngxlab/internal/testlab"
@@ -45,7 +49,14 @@ func TestCleanRemovesWhatCanBeMadeAgain(t *testing.T) {
 		write(t, dir+"/builds/b1/nginx"), write(t, dir+"/sources/nginx.tar.gz"), write(t, dir+"/work/p1/out"),
 		write(t, agents+"/ngxlab-agent-0123456789abcdef"), write(t, agents+"/"+wire.TemporaryPrefix+"1"),
 	}
-	kept := []string{d.puts[0], write(t, agents+"/notes"), write(t, dir+"/journal.restored")}
+	then := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(agents+"/"+wire.TemporaryPrefix+"1", then, then); err != nil {
+		t.Fatal(err)
+	}
+	kept := []string{
+		d.puts[0], write(t, agents+"/notes"), write(t, dir+"/journal.restored"),
+		write(t, agents+"/"+wire.TemporaryPrefix+"on-its-way"), running(t, agents+"/ngxlab-agent-fedcba9876543210"),
+	}
 	done, err := h.Clean(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +83,36 @@ func TestCleanRemovesWhatCanBeMadeAgain(t *testing.T) {
 		t.Errorf("a second time: %+v, %v", again, err)
 	}
 	works(t, d, func(e *entrance) { e.shell.dir = dir })
+}
+
+// running is a program that runs until the test ends: an agent of another session.
+func running(t *testing.T, path string) string {
+	t.Helper()
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(sleep)
+	if err == nil {
+		err = os.WriteFile(path, content, 0o700) //nolint:gosec // a program
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	argv := []string{"sh", "-c", `exec "$0" 1000`, path} // as one of many tests at once, whose forks may hold it open for writing
+	testlab.Eventually(t, "it runs", func() bool {
+		cmd := exec.CommandContext(context.Background(), argv[0], argv[1:]...)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for {
+			if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", cmd.Process.Pid)); err != nil || exe == path {
+				t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+				return exe == path
+			}
+		}
+	})
+	return path
 }
 
 func TestNothingIsCleanedWhileItIsNeeded(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 
 	"ngxlab/agent/wire"
 	"ngxlab/internal/testlab"
+	"ngxlab/lab"
 )
 
 // testDoor is the way into this machine as a user whose home is another, through a login shell; it counts.
@@ -359,6 +360,29 @@ func nobody(t *testing.T) *testDoor {
 	d.env = append(d.env, "HOME="+dir)
 	d.login = []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c"}
 	return d
+}
+
+func TestHomeThatCannotBeWrittenToGivesAnAgentAndItsStateAnotherPlace(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root, for a user whose directories can be removed again")
+	}
+	const uid, fallback = "65533", "/var/tmp/ngxlab-65533"
+	t.Cleanup(func() { _ = os.RemoveAll(fallback) })
+	for name, home := range map[string]string{"missing": "/proc/none", "another's": testlab.StateDir(t)} {
+		t.Run(name, func(t *testing.T) {
+			d := nobody(t)
+			d.env = append(d.env, "HOME="+home, "XDG_STATE_HOME=")
+			d.login = []string{"setpriv", "--reuid=" + uid, "--regid=" + uid, "--clear-groups", "sh", "-c"}
+			h, err := tryEnter(t, d, func(e *entrance) { e.shell.dir = "" })
+			if err != nil {
+				t.Fatal(err)
+			}
+			f, err := h.Facts(t.Context(), lab.FactsQuery{Brief: true})
+			if err := errors.Join(err, h.Close()); err != nil || f.StateDir != fallback {
+				t.Errorf("state in %s, %v", f.StateDir, err)
+			}
+		})
+	}
 }
 
 func sudo(e *entrance) { e.shell.sudo = true }

@@ -189,6 +189,15 @@ func sameKnob(a, b lab.KnobID) bool {
 	return err == nil && err2 == nil && p == q
 }
 
+// Journaled reports whether a directory has a journal, of which something may have to be put back.
+func Journaled(dir string) (bool, error) {
+	_, err := os.Stat(filepath.Join(dir, journalName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 func readJournal(path string) (*journal, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -161,9 +161,13 @@ func TestAccountsOfEveryKindAreEntered(t *testing.T) {
 		"readonly": "/var/tmp/ngxlab-$(id -u readonly)", "homeless": "/var/tmp/ngxlab-$(id -u homeless)", "root": "/root/.cache/ngxlab",
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := b.entered(t, name, hosts.Options{Dir: "/tmp/state-" + name})
-			if f, err := h.Facts(t.Context(), lab.FactsQuery{}); err != nil || f.Root != (name == "root") {
+			h := b.entered(t, name, hosts.Options{})
+			f, err := h.Facts(t.Context(), lab.FactsQuery{})
+			if err != nil || f.Root != (name == "root") {
 				t.Errorf("root %v, %v", f.Root, err)
+			}
+			if atHome := !strings.HasPrefix(f.StateDir, "/var/tmp/"); atHome != !strings.HasPrefix(dir, "/var/tmp/") {
+				t.Errorf("its state is in %s", f.StateDir)
 			}
 			if there := b.agents(t, dir); len(there) != 1 {
 				t.Errorf("in %s are %v", dir, there)

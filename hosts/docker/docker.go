@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"ngxlab/lab"
 )
 
 // The labels of what belongs to a lab: the engine keeps them, so that a lab is found again after a crash, from any
@@ -24,6 +26,7 @@ const (
 	labelSetup   = "ngxlab.setup"   // the hash of what makes a host of a container
 	labelHostKey = "ngxlab.hostkey" // its SSH host key, "ssh-ed25519 AAAA…"
 	labelKey     = "ngxlab.key"     // the public key that it was made for
+	labelOwner   = "ngxlab.owner"   // who made it, "ana@desk"
 	labelVersion = "ngxlab.version" // of the program that made it
 	labelImage   = "ngxlab.image"   // on images: how it was made
 )
@@ -43,6 +46,12 @@ type Options struct {
 	Rootfs string
 	// State is the directory for the labs' keys; "" = ngxlab/labs in the user's state directory.
 	State string
+	// Owner says who this user is, such as "ana@desk": what is made carries it, and a lab of another owner is left alone. ""
+	// is nobody: then the lab's key alone tells.
+	Owner string
+	// Holder asks who holds a host, through the way into its container; the zero Holder is nobody. A lab that a campaign
+	// holds is neither taken down nor made again. nil = nobody is asked.
+	Holder func(ctx context.Context, d *Door, host lab.HostName) (lab.Holder, error)
 	// Say is told of a step that takes more than two seconds, and of what was done otherwise than asked; nil = nobody.
 	// Several may call it at the same time.
 	Say func(text string)
@@ -54,6 +63,8 @@ type Engine struct {
 	facts  facts
 	state  string // directory of this engine's labs
 	rootfs string
+	owner  string
+	holder func(context.Context, *Door, lab.HostName) (lab.Holder, error)
 	say    func(string)
 }
 
@@ -72,7 +83,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		return nil, errors.Join(err, a.close())
 	}
 	id := sha256.Sum256([]byte(f.id)) // labs of one name on two engines are two
-	e := &Engine{api: a, facts: f, state: filepath.Join(state, hex.EncodeToString(id[:6])), rootfs: o.Rootfs, say: o.Say}
+	e := &Engine{api: a, facts: f, state: filepath.Join(state, hex.EncodeToString(id[:6])), rootfs: o.Rootfs, owner: o.Owner, holder: o.Holder, say: o.Say}
 	if e.say == nil {
 		e.say = func(string) {}
 	}

@@ -30,16 +30,24 @@ func (e *Engine) Enter(ctx context.Context, lab, host string) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := "host " + host + " of lab " + lab
+	name := hostText(lab, host)
 	if len(boxes) == 0 {
 		return nil, &Problem{Kind: NotRunning, What: name + " is not there", Cure: "bring the lab up"}
 	}
 	b := boxes[0]
 	if b.state != "running" {
-		return nil, &Problem{Kind: NotRunning, What: fmt.Sprintf("%s is %s", name, b.state), Cure: "bring the lab up again"}
+		return nil, &Problem{Kind: NotRunning, What: fmt.Sprintf("%s is %s", name, b.state), Cure: "bring the lab up again", State: b.state}
 	}
-	return &Door{engine: e, id: b.id, name: name, address: b.address[networkName(lab)]}, nil
+	return e.doorOf(b), nil
 }
+
+// doorOf is the way into a container that runs.
+func (e *Engine) doorOf(b box) *Door {
+	name := b.labels[labelLab]
+	return &Door{engine: e, id: b.id, name: hostText(name, b.labels[labelHost]), address: b.address[networkName(name)]}
+}
+
+func hostText(lab, host string) string { return "host " + host + " of lab " + lab }
 
 // Address is where the lab's other hosts reach this one: its address on their network when it was entered.
 func (d *Door) Address() string { return d.address }
@@ -74,7 +82,7 @@ func (d *Door) why(ctx context.Context, err error) error {
 	case !there:
 		return &Problem{Kind: NotRunning, What: d.name + " was removed", Err: err, Cure: "bring the lab up again"}
 	case b.state != "running":
-		return &Problem{Kind: NotRunning, What: fmt.Sprintf("%s is %s", d.name, b.state), Err: err, Cure: "bring the lab up again"}
+		return &Problem{Kind: NotRunning, What: fmt.Sprintf("%s is %s", d.name, b.state), Err: err, Cure: "bring the lab up again", State: b.state}
 	}
 	return err
 }

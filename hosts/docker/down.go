@@ -20,9 +20,28 @@ type Removed struct {
 	Keys       []string // directories
 }
 
-// Down removes what carries the label of a lab, whatever runs in it, and the lab's key; nothing else, and nothing of it
-// left is no error. What could not be removed is in the error, and is tried again by the next call.
+// Down removes what carries the label of a lab and the lab's key; nothing else, and nothing of it left is no error. What
+// could not be removed is in the error, and is tried again by the next call. A lab that a campaign holds, or that is
+// another user's, is a *Problem of kind Held or Foreign, and stays.
 func (e *Engine) Down(ctx context.Context, name string) (Removed, error) {
+	return e.down(ctx, name, func(ctx context.Context, boxes []box, networks []bridge) error {
+		if p := e.foreign(name, boxes, networks); p != nil {
+			return p
+		}
+		if err := e.held(ctx, name, boxes); err != nil {
+			return fmt.Errorf("lab %s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// ForceDown is Down of a lab whoever made it, and whatever holds it.
+func (e *Engine) ForceDown(ctx context.Context, name string) (Removed, error) {
+	return e.down(ctx, name, func(context.Context, []box, []bridge) error { return nil })
+}
+
+// down removes a lab unless may has something against it.
+func (e *Engine) down(ctx context.Context, name string, may func(context.Context, []box, []bridge) error) (Removed, error) {
 	if !labName.MatchString(name) {
 		return Removed{}, nil // no lab can have this name
 	}
@@ -31,13 +50,11 @@ func (e *Engine) Down(ctx context.Context, name string) (Removed, error) {
 		return Removed{}, err
 	}
 	defer unlock()
-	labels := map[string]string{labelLab: name}
-	boxes, err := e.api.boxes(ctx, labels)
+	boxes, networks, err := e.parts(ctx, name)
 	if err != nil {
 		return Removed{}, err
 	}
-	networks, err := e.api.networks(ctx, labels)
-	if err != nil {
+	if err := may(ctx, boxes, networks); err != nil {
 		return Removed{}, err
 	}
 	var removed Removed
@@ -81,6 +98,7 @@ func (e *Engine) RemoveImages(ctx context.Context) ([]string, error) {
 // LabStatus is a lab, or what is left of one.
 type LabStatus struct {
 	Name    string
+	Owner   string // who made it, "ana@desk"; "" = it does not say
 	Network string // "" = it has none
 	Subnet  string // in CIDR notation
 	Created time.Time
@@ -98,11 +116,15 @@ func (e *Engine) Labs(ctx context.Context) ([]LabStatus, error) {
 		return nil, err
 	}
 	found := map[string]*LabStatus{}
-	named := func(name string, created time.Time) *LabStatus {
+	named := func(labels map[string]string, created time.Time) *LabStatus {
+		name := labels[labelLab]
 		s := found[name]
 		if s == nil {
 			s = &LabStatus{Name: name, Created: created}
 			found[name] = s
+		}
+		if s.Owner == "" {
+			s.Owner = labels[labelOwner]
 		}
 		if created.Before(s.Created) {
 			s.Created = created
@@ -110,11 +132,11 @@ func (e *Engine) Labs(ctx context.Context) ([]LabStatus, error) {
 		return s
 	}
 	for _, n := range networks {
-		s := named(n.labels[labelLab], n.created)
+		s := named(n.labels, n.created)
 		s.Network, s.Subnet = n.name, n.subnet
 	}
 	for _, b := range boxes {
-		s := named(b.labels[labelLab], b.created)
+		s := named(b.labels, b.created)
 		s.Hosts = append(s.Hosts, e.containerOf(b))
 	}
 	var all []LabStatus

@@ -3,7 +3,6 @@ package docker_test
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -152,31 +151,6 @@ func TestTwoAtOnceAgree(t *testing.T) {
 	a, b := <-results, <-results
 	if a.err != nil || b.err != nil || !slices.Equal(a.containers, b.containers) {
 		t.Errorf("%+v\n%+v", a, b)
-	}
-}
-
-func TestAnotherUserOfTheEngineGetsIn(t *testing.T) {
-	t.Parallel()
-	e, l, first := dockerlab.Lab(t, "web")
-	other := dockerlab.Open(t) // another directory of keys
-	second, err := other.Up(t.Context(), l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if second[0].ID != first[0].ID || second[0].Key == first[0].Key {
-		t.Errorf("the host of another user: %+v, was %+v", second[0], first[0])
-	}
-	if _, err := other.Up(t.Context(), l); err != nil { // lets the key in once
-		t.Fatal(err)
-	}
-	if n := len(lines(t, e, l.Name, "web", "cat /etc/ngxlab/authorized_keys")); n != 2 {
-		t.Errorf("%d keys are let in, want 2", n)
-	}
-	for _, c := range [][]docker.Container{first, second} {
-		known, err := os.ReadFile(c[0].KnownHosts)
-		if err != nil || len(known) == 0 || filepath.Dir(c[0].Key) != filepath.Dir(c[0].KnownHosts) {
-			t.Errorf("%s: %q %v", c[0].KnownHosts, known, err)
-		}
 	}
 }
 

@@ -59,7 +59,7 @@ func (m *making) host(ctx context.Context, h lab.Host) (swap, error) {
 		s.id, err = m.new(ctx, h, s.name)
 	case b.labels[labelLab] != m.lab.Name || b.labels[labelHost] != string(h.Name):
 		err = inUse("container", s.name)
-	case b.labels[labelMade] == made && b.labels[labelSetup] == setupHash():
+	case m.asShould(h, b):
 		s.id = b.id
 		err = m.wake(ctx, h, b)
 	default:
@@ -68,6 +68,22 @@ func (m *making) host(ctx context.Context, h lab.Host) (swap, error) {
 		s.id, err = m.new(ctx, h, s.name+".new")
 	}
 	return s, err
+}
+
+// asShould reports whether a container is made as its host should be.
+func (m *making) asShould(h lab.Host, b box) bool {
+	return b.labels[labelMade] == m.made(h) && b.labels[labelSetup] == setupHash()
+}
+
+// replaced are the containers that take others' places: those that are there and made otherwise than they should be.
+func (m *making) replaced() []box {
+	var all []box
+	for _, h := range m.lab.Hosts {
+		if b, there := m.there[h.Name]; there && !m.asShould(h, b) {
+			all = append(all, b)
+		}
+	}
+	return all
 }
 
 // setupHash names what makes a host of a container, in this version of the program.
@@ -97,7 +113,7 @@ func (m *making) settle(ctx context.Context, s *swap) error {
 	return nil
 }
 
-// wake starts or continues a container that is as it should be, and lets this user's key in.
+// wake starts or continues a container that is as it should be, and lets the lab's key in.
 func (m *making) wake(ctx context.Context, h lab.Host, b box) error {
 	var err error
 	switch b.state {
@@ -120,7 +136,7 @@ func (m *making) wake(ctx context.Context, h lab.Host, b box) error {
 // authorizeScript adds a public key to a file that lacks it.
 const authorizeScript = `grep -qxF -e "$1" "$2" || printf '%s\n' "$1" >>"$2"`
 
-// authorize lets this user's key in where another user made the lab.
+// authorize lets the lab's key in where the one that the container was made with is lost.
 func (m *making) authorize(ctx context.Context, b box) error {
 	if b.labels[labelKey] == m.keys.public {
 		return nil
@@ -143,7 +159,7 @@ func (m *making) new(ctx context.Context, h lab.Host, name string) (string, erro
 		return "", err
 	}
 	labels := m.labels()
-	maps.Copy(labels, map[string]string{labelHost: string(h.Name), labelMade: m.made(h), labelSetup: setupHash(), labelHostKey: hostKey, labelKey: m.keys.public})
+	maps.Copy(labels, map[string]string{labelHost: string(h.Name), labelMade: m.made(h), labelSetup: setupHash(), labelHostKey: hostKey})
 	id, warnings, err := m.api.make(ctx, spec{
 		name: name, hostname: string(h.Name), image: m.images[h.Docker.Image], command: []string{"/bin/sh", setup + "start"},
 		network: networkName(m.lab.Name), labels: labels, bounds: *h.Docker, readonly: readonlyPaths(), unconfined: m.facts.appArmor,

@@ -32,21 +32,27 @@ func (e *Engine) labDir(name string) string { return filepath.Join(e.state, name
 
 // openKeys reads the key in dir, or makes one, and reports whether it did.
 func openKeys(dir string) (keys, bool, error) {
-	k := keys{dir: dir}
-	content, err := os.ReadFile(k.private())
+	k, err := readKeys(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = k.make()
 		return k, err == nil, err
 	}
+	return k, false, err
+}
+
+// readKeys reads the key in dir; the error is fs.ErrNotExist when there is none.
+func readKeys(dir string) (keys, error) {
+	k := keys{dir: dir}
+	content, err := os.ReadFile(k.private())
 	if err != nil {
-		return k, false, fmt.Errorf("read the lab's key: %w", err)
+		return k, fmt.Errorf("read the lab's key: %w", err)
 	}
 	signer, err := ssh.ParsePrivateKey(content)
 	if err != nil {
-		return k, false, fmt.Errorf("read the lab's key %s: %w", k.private(), err)
+		return k, fmt.Errorf("read the lab's key %s: %w", k.private(), err)
 	}
 	k.public = publicText(signer.PublicKey())
-	return k, false, nil
+	return k, nil
 }
 
 func (k *keys) make() error {

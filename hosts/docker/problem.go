@@ -18,14 +18,18 @@ const (
 	BadImage                     // the image lacks what a host needs
 	BadHost                      // a host cannot be had as it was asked for
 	NotRunning                   // the container is not there, or stopped, or paused
+	BadSubnet                    // the addresses asked for cannot be those of the lab's network
+	Foreign                      // the lab is another user's
+	Held                         // a campaign holds the lab
 )
 
 // Problem is why a lab, or a part of it, cannot be had.
 type Problem struct {
-	Kind Kind
-	What string // what was tried, on what
-	Cure string // what to do, for a line of its own; "" when nothing is known
-	Err  error  // the cause; nil when What says all
+	Kind  Kind
+	What  string // what was tried, on what
+	Cure  string // what to do, for a line of its own; "" when nothing is known
+	Err   error  // the cause; nil when What says all
+	State string // of the container, in the engine's word, "" = it is not there; of NotRunning alone
 }
 
 func (p *Problem) Error() string {

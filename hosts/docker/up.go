@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -55,8 +56,8 @@ func containerName(lab string, host lab.HostName) string { return "ngxlab-" + la
 func networkName(lab string) string                      { return "ngxlab-" + lab }
 
 // Up makes what is missing of a lab: its key, image, network and containers, and starts or wakes those that do not run.
-// A host that was made otherwise than it should be now is made again, which is said. On an error what this call made is
-// removed again; the error names the host. The containers come in the order of the hosts.
+// A host that was made otherwise than it should be now is made again, which is said. One that a campaign holds is not, and a lab of another owner is left
+// alone: those are errors. On an error what this call made is removed again; the error names the host. The containers come in the order of the hosts.
 func (e *Engine) Up(ctx context.Context, l Lab) ([]Container, error) {
 	l.Hosts = slices.DeleteFunc(slices.Clone(l.Hosts), func(h lab.Host) bool { return h.Docker == nil })
 	if err := l.check(); err != nil {
@@ -67,6 +68,9 @@ func (e *Engine) Up(ctx context.Context, l Lab) ([]Container, error) {
 		return nil, err
 	}
 	defer unlock()
+	if err := e.Own(ctx, l.Name); err != nil {
+		return nil, err
+	}
 	m := &making{Engine: e, lab: l}
 	containers, err := m.all(ctx)
 	if err != nil {
@@ -87,10 +91,38 @@ func (l Lab) check() error {
 	if len(l.Hosts) == 0 {
 		return &Problem{Kind: BadHost, What: "lab " + l.Name + " has no throwaway hosts"}
 	}
+	if p := l.badSubnet(); p != nil {
+		return p
+	}
 	for _, h := range l.Hosts {
 		if !labName.MatchString(string(h.Name)) {
 			return &Problem{Kind: BadHost, What: fmt.Sprintf("lab %s: a host cannot be named %q", l.Name, h.Name), Cure: nameCure}
 		}
+	}
+	return nil
+}
+
+// badSubnet tells what keeps the addresses asked for from being those of the lab's network.
+func (l Lab) badSubnet() *Problem {
+	if l.Subnet == "" {
+		return nil
+	}
+	bad := func(cure, format string, args ...any) *Problem {
+		return &Problem{Kind: BadSubnet, What: fmt.Sprintf("the subnet %s ", l.Subnet) + fmt.Sprintf(format, args...), Cure: cure}
+	}
+	p, err := netip.ParsePrefix(l.Subnet)
+	if err != nil {
+		return bad("write it as 10.99.0.0/24", "is none")
+	}
+	taken := len(l.Hosts) + 3 // its first and last address, and the engine's own
+	switch need := 32 - bits.Len(uint(taken-1)); {
+	case !p.Addr().Is4():
+		return bad("write it as 10.99.0.0/24", "has IPv6 addresses, and a lab's network has IPv4 ones")
+	case p.Bits() > need:
+		return bad(fmt.Sprintf("ask for %s or a larger one", netip.PrefixFrom(p.Addr(), need).Masked()),
+			"is too small: it has %d of the %d addresses that are needed, one for each host and three for the network", 1<<(32-p.Bits()), taken)
+	case p.Masked() != p:
+		return bad(fmt.Sprintf("ask for %s", p.Masked()), "names one host in a network")
 	}
 	return nil
 }
@@ -101,9 +133,10 @@ type making struct {
 	lab     Lab
 	keys    keys
 	newKeys bool
-	before  []string          // ids of the lab's containers and networks that were there
-	images  map[string]string // as asked for → to use
-	warned  sync.Map          // what the engine warned of, once each
+	there   map[lab.HostName]box // that were there; made names whether they are as they should be
+	before  []string             // ids of the lab's containers and networks that were there
+	images  map[string]string    // as asked for → to use
+	warned  sync.Map             // what the engine warned of, once each
 }
 
 func (m *making) all(ctx context.Context) ([]Container, error) {
@@ -116,6 +149,9 @@ func (m *making) all(ctx context.Context) ([]Container, error) {
 	}
 	if err := m.prepare(ctx); err != nil {
 		return nil, err
+	}
+	if err := m.held(ctx, m.lab.Name, m.replaced()); err != nil {
+		return nil, fmt.Errorf("make again what is to be otherwise: %w", err)
 	}
 	made, err := m.hosts(ctx)
 	if err != nil {
@@ -131,16 +167,11 @@ func (m *making) all(ctx context.Context) ([]Container, error) {
 
 // look notes what is there already, and removes what an earlier call left half-way.
 func (m *making) look(ctx context.Context) error {
-	labels := map[string]string{labelLab: m.lab.Name}
-	boxes, err := m.api.boxes(ctx, labels)
+	boxes, networks, err := m.parts(ctx, m.lab.Name)
 	if err != nil {
 		return err
 	}
-	networks, err := m.api.networks(ctx, labels)
-	if err != nil {
-		return err
-	}
-	m.before = []string{}
+	m.before, m.there = []string{}, map[lab.HostName]box{}
 	for _, b := range boxes {
 		if b.name != containerName(m.lab.Name, lab.HostName(b.labels[labelHost])) { // an Up was killed before it took its place
 			if err := m.api.remove(ctx, b.id); err != nil {
@@ -149,6 +180,7 @@ func (m *making) look(ctx context.Context) error {
 			continue
 		}
 		m.before = append(m.before, b.id)
+		m.there[lab.HostName(b.labels[labelHost])] = b
 		asked := func(h lab.Host) bool { return string(h.Name) == b.labels[labelHost] }
 		if !slices.ContainsFunc(m.lab.Hosts, asked) {
 			m.say(fmt.Sprintf("lab %s: host %s is there, and is not asked for any more; it stays until the lab is taken down", m.lab.Name, b.labels[labelHost]))
@@ -240,7 +272,10 @@ func inUse(what, name string) error {
 
 // labels are those of everything that this lab has.
 func (m *making) labels() map[string]string {
-	labels := map[string]string{labelLab: m.lab.Name}
+	labels := map[string]string{labelLab: m.lab.Name, labelKey: m.keys.public}
+	if m.owner != "" {
+		labels[labelOwner] = m.owner
+	}
 	if m.lab.Version != "" {
 		labels[labelVersion] = m.lab.Version
 	}
@@ -294,13 +329,13 @@ func (m *making) undo(ctx context.Context) error {
 	if m.before == nil { // nothing was done
 		return nil
 	}
-	labels := map[string]string{labelLab: m.lab.Name}
-	boxes, err := m.api.boxes(ctx, labels)
-	networks, listed := m.api.networks(ctx, labels)
-	old := func(id string) bool { return slices.Contains(m.before, id) }
-	_, removed := m.removeAll(ctx,
-		slices.DeleteFunc(boxes, func(b box) bool { return old(b.id) }), slices.DeleteFunc(networks, func(n bridge) bool { return old(n.id) }))
-	err = errors.Join(err, listed, removed)
+	boxes, networks, err := m.parts(ctx, m.lab.Name)
+	kept := func(id string, labels map[string]string) bool { // another's may have come meanwhile
+		return slices.Contains(m.before, id) || labels[labelKey] != m.keys.public
+	}
+	_, removed := m.removeAll(ctx, slices.DeleteFunc(boxes, func(b box) bool { return kept(b.id, b.labels) }),
+		slices.DeleteFunc(networks, func(n bridge) bool { return kept(n.id, n.labels) }))
+	err = errors.Join(err, removed)
 	if m.newKeys {
 		err = errors.Join(err, m.keys.remove())
 	}

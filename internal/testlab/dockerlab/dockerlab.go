@@ -55,7 +55,7 @@ func Down(t testing.TB, e *docker.Engine, name string) {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)
 		defer cancel()
-		if _, err := e.Down(ctx, name); err != nil {
+		if _, err := e.ForceDown(ctx, name); err != nil {
 			t.Error(err)
 		}
 	})

@@ -52,6 +52,9 @@ func (t *Tail) String() string {
 	return strings.TrimSpace(string(t.text))
 }
 
+// Brief is some of the first lines of what is kept, and of the last.
+func (t *Tail) Brief() string { return brief(t.String()) }
+
 // Await runs f, which cannot be interrupted, for as long as ctx allows. A result that comes later goes to drop.
 func Await[T any](ctx context.Context, f func() (T, error), drop func(T)) (T, error) {
 	type result struct {

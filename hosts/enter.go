@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"path"
 	"time"
 
 	"ngxlab/agent/wire"
@@ -58,6 +58,7 @@ type entrance struct {
 	at   []string // where the agent is looked for
 	sent string   // where it was put; "" = not yet
 	tty  bool
+	runs bool // scripts: one has answered
 }
 
 func newEntrance(d Door, o Options) (*entrance, error) {
@@ -99,7 +100,7 @@ func (e *entrance) agent(ctx context.Context) (*conn, error) {
 			return c, nil
 		}
 		if why.final {
-			return nil, why
+			return nil, e.blame(ctx, why)
 		}
 		there, err := e.look(ctx, why)
 		if err != nil {
@@ -113,7 +114,7 @@ func (e *entrance) agent(ctx context.Context) (*conn, error) {
 		case sound && e.shell.sudo && there.user != "root" && !e.tty:
 			e.tty = true
 		case sound && e.shell.sudo && there.user != "root":
-			return nil, sudoRefuses(there.user, why)
+			return nil, &SudoError{User: there.user, Agent: path.Join(there.dir, wire.AgentPrefix+"*"), err: why}
 		case !sound:
 			return nil, fmt.Errorf("the agent was put at %s but does not work there (it says %q): %w", e.sent, there.has, why)
 		default:
@@ -127,6 +128,8 @@ type unstarted struct {
 	err   error
 	noise []byte // that came instead
 	final bool   // nothing can be tried
+
+	unopened bool // the host did not even take the script
 }
 
 func (u *unstarted) Error() string { return u.err.Error() }
@@ -138,7 +141,7 @@ func (e *entrance) start(ctx context.Context) (*conn, *unstarted) {
 	defer cancel()
 	pipe, err := e.door.Open(ctx, e.shell.start(e.at, e.tty), e.tty)
 	if err != nil {
-		return nil, &unstarted{err: fmt.Errorf("start the agent: %w", causeOf(ctx, err)), final: true}
+		return nil, &unstarted{err: fmt.Errorf("start the agent: %w", causeOf(ctx, err)), final: true, unopened: true}
 	}
 	c := newConn(pipe)
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() }) // ends the read
@@ -161,16 +164,27 @@ func (e *entrance) start(ctx context.Context) (*conn, *unstarted) {
 	}
 }
 
-// look tells what is on the host: from the answer of a script that has looked already, else by a second one.
+// look tells what is on the host: from the answer of a script that has looked already, else by a second one. Where that
+// does not answer either, why says it all.
 func (e *entrance) look(ctx context.Context, why *unstarted) (seen, error) {
 	if there, whole := parseSeen(why.noise); whole {
+		e.runs = true
 		return there, nil
 	}
+	there, err := e.lookFrom(ctx, 0)
+	if err != nil {
+		return seen{}, e.blame(ctx, why)
+	}
+	return there, nil
+}
+
+// lookFrom runs a script that looks at the places from one on.
+func (e *entrance) lookFrom(ctx context.Context, place int) (seen, error) {
 	ctx, cancel := e.bounded(ctx)
 	defer cancel()
-	pipe, err := e.door.Open(ctx, e.shell.look(), false)
+	pipe, err := e.door.Open(ctx, e.shell.look(place), false)
 	if err != nil {
-		return seen{}, errors.Join(why, fmt.Errorf("look for a directory: %w", causeOf(ctx, err)))
+		return seen{}, fmt.Errorf("look for a directory: %w", causeOf(ctx, err))
 	}
 	c := newConn(pipe)
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
@@ -181,28 +195,50 @@ func (e *entrance) look(ctx context.Context, why *unstarted) (seen, error) {
 	ending := c.ending(endOfProcess)
 	there, whole := parseSeen(noise)
 	if !whole {
-		return seen{}, errors.Join(why, fmt.Errorf("look for a directory: %w%s%s", err, said(noise), ending))
+		return seen{}, fmt.Errorf("look for a directory: %w%s%s", err, said(noise), ending)
 	}
+	e.runs = true
 	return there, nil
 }
 
-// send puts the host's agent into the usable directory, from where it is to be started.
+// send puts the host's agent into the first usable directory that takes it (a disk may be full), from where it is to be
+// started.
 func (e *entrance) send(ctx context.Context, there seen) error {
 	binary, name, err := e.agents.of(there.machine)
 	if err != nil {
 		return err
 	}
-	if there.place < 0 || there.place >= len(e.shell.places) {
-		return fmt.Errorf("no directory for the agent:\n  %s", strings.Join(there.reasons, "\n  "))
+	none := &noPlaceError{bytes: len(binary)}
+	for {
+		none.add(there.reasons)
+		if there.place < 0 || there.place >= len(e.shell.places) {
+			return none
+		}
+		final, err := e.put(ctx, there.dir+"/"+name, binary)
+		if err == nil {
+			e.at = e.shell.places[there.place : there.place+1]
+			return nil
+		}
+		if final {
+			return err
+		}
+		none.reasons = append(none.reasons, err)
+		if there, err = e.lookFrom(ctx, there.place+1); err != nil {
+			none.reasons = append(none.reasons, err)
+			return none
+		}
 	}
+}
+
+// put sends the agent to a path. final: there is no time for another.
+func (e *entrance) put(ctx context.Context, path string, binary []byte) (final bool, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, sendLimit, fmt.Errorf("not done after %v", sendLimit))
 	defer cancel()
-	path := there.dir + "/" + name
 	if err := e.door.Put(ctx, path, 0o755, bytes.NewReader(binary)); err != nil {
-		return fmt.Errorf("put the agent at %s (%d bytes): %w", path, len(binary), causeOf(ctx, err))
+		return ctx.Err() != nil, fmt.Errorf("put the agent at %s (%d bytes): %w", path, len(binary), causeOf(ctx, err))
 	}
-	e.sent, e.at = path, e.shell.places[there.place:there.place+1]
-	return nil
+	e.sent = path
+	return false, nil
 }
 
 func (e *entrance) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -215,13 +251,4 @@ func causeOf(ctx context.Context, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-}
-
-// sudoRefuses is the error of a host where sudo started nothing, with and without a terminal.
-func sudoRefuses(user string, why *unstarted) error {
-	what := "sudo -n does not start the agent for user " + user
-	if strings.Contains(why.Error(), "password is required") { // sudo's words, in LC_ALL=C
-		what = fmt.Sprintf("sudo asks user %s for a password: give that user a NOPASSWD rule for sudo, or log in as root", user)
-	}
-	return fmt.Errorf("%s (tried with and without a terminal): %w", what, why)
 }

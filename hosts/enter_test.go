@@ -57,6 +57,9 @@ func (d *testDoor) Open(ctx context.Context, script string, tty bool) (Pipe, err
 	return startProcess(argv, env)
 }
 
+// Answers makes it a door to a host that answers.
+func (d *testDoor) Answers(context.Context) error { return nil }
+
 func (d *testDoor) Put(ctx context.Context, path string, mode fs.FileMode, r io.Reader) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -138,7 +141,7 @@ func at(places ...string) func(*entrance) {
 
 func TestScriptPassesThroughAnyShellUnchanged(t *testing.T) {
 	s := shell{names: map[string]string{"amd64": "a", "arm64": "b"}, places: places, dir: "/state dir/ü", sudo: true}
-	for _, script := range []string{s.start(places, true), s.look()} {
+	for _, script := range []string{s.start(places, true), s.look(1)} {
 		if strings.ContainsAny(script, "'!\\\n\r") {
 			t.Errorf("script with a quote, !, backslash or newline: %s", script)
 		}
@@ -292,9 +295,71 @@ func TestFailedUploadNamesPathAndSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustFail(t, d, []string{"home/.cache/ngxlab/ngxlab-agent-", fmt.Sprintf("(%d bytes)", info.Size()), "no space left on device"})
+	mustFail(t, d, []string{"home/.cache/ngxlab/ngxlab-agent-", fmt.Sprintf("(%d bytes)", info.Size()), "no space left on device"}, at("$HOME/.cache/ngxlab"))
 	if _, puts := d.count(); puts != 1 {
 		t.Errorf("%d uploads", puts)
+	}
+}
+
+func TestDirectoryOnAFullDiskIsPassedOver(t *testing.T) {
+	base := testlab.StateDir(t)
+	full, over, good := filepath.Join(base, "full"), filepath.Join(base, "over"), filepath.Join(base, "good")
+	limits := map[string]error{full: syscall.ENOSPC, over: syscall.EDQUOT}
+	d := home(t)
+	d.put = func(path string, content []byte) ([]byte, error) { return content, limits[filepath.Dir(path)] }
+	works(t, d, at(full, "/proc/ngxlab", over, good))
+	if sessions, puts := d.count(); sessions != 4 || puts != 3 {
+		t.Errorf("%d sessions, %d uploads", sessions, puts)
+	}
+	works(t, d, at(full, "/proc/ngxlab", over, good))
+	if sessions, puts := d.count(); sessions != 1 || puts != 0 {
+		t.Errorf("the second time: %d sessions, %d uploads", sessions, puts)
+	}
+	limits[good] = syscall.ENOSPC
+	if err := os.RemoveAll(good); err != nil {
+		t.Fatal(err)
+	}
+	mustFail(t, d, []string{"no directory for the agent", full + "/ngxlab-agent-", "/proc/ngxlab: ", "disk quota exceeded", good + "/ngxlab-agent-"},
+		at(full, "/proc/ngxlab", over, good))
+}
+
+func TestDirectoryWhereAnAgentShouldBeIsPassedOver(t *testing.T) {
+	d, good := home(t), filepath.Join(testlab.StateDir(t), "good")
+	works(t, d)
+	first := filepath.Dir(d.puts[0])
+	if err := errors.Join(os.Remove(d.puts[0]), os.MkdirAll(filepath.Join(d.puts[0], "inside"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	works(t, d, at(first, good))
+	d.count()
+	works(t, d, at(first, good))
+	if sessions, puts := d.count(); sessions != 1 || puts != 0 {
+		t.Errorf("%d sessions, %d uploads", sessions, puts)
+	}
+}
+
+func TestLoginShellThatRunsNoScriptIsToldOnceWithWhatIsNeeded(t *testing.T) {
+	for name, test := range map[string]struct{ login, want string }{
+		"nologin": {`echo "This account is currently not available."; exit 1`, "currently not available"},
+		"false":   {`exit 1`, "exit status 1"},
+		"leaves":  {`echo "bye \033[2J" >&2; exit 7`, "exit status 7: bye"},
+		"chatter": {`exec yes "Welcome to this machine"`, "more lines)"},
+		"sleeps":  {`exec sleep 1000`, "no answer within"},
+		"asks":    {`echo "Your name?"; read x; sleep 1000`, "Your name?"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := home(t)
+			d.login = []string{"sh", "-c", test.login}
+			_, err := tryEnter(t, d, func(e *entrance) { e.limit = 2 * time.Second })
+			var shell *ShellError
+			if !errors.As(err, &shell) || !strings.Contains(err.Error(), test.want) || !strings.Contains(shell.Cure(), "login shell") {
+				t.Fatalf("error %v", err)
+			}
+			if text := err.Error(); strings.Contains(text, "look for") || len(text) > 700 || strings.Count(text, test.want) != 1 {
+				t.Errorf("told at length, or twice: %s", text)
+			}
+		})
 	}
 }
 
@@ -427,7 +492,12 @@ func TestSudoThatRequiresATerminalGetsOne(t *testing.T) {
 func TestSudoThatAsksForAPasswordIsToldApart(t *testing.T) {
 	d := nobody(t)
 	stub(t, d, "sudo", `echo "sudo: a password is required" >&2; exit 1`)
-	mustFail(t, d, []string{"sudo asks user ", "for a password", "NOPASSWD", "root", "sudo: a password is required"}, sudo, writable(t))
+	_, err := tryEnter(t, d, sudo, writable(t))
+	var refused *SudoError
+	if !errors.As(err, &refused) || !strings.HasPrefix(refused.Cure(), `give sudo the rule "`+refused.User+` ALL=(root) NOPASSWD: ALL"`) ||
+		!strings.Contains(refused.Cure(), "/.cache/ngxlab/ngxlab-agent-*") || !strings.Contains(err.Error(), "sudo: a password is required") {
+		t.Errorf("error %v", err)
+	}
 	if _, puts := d.count(); puts != 1 || d.ttys != 1 {
 		t.Errorf("%d uploads, %d terminals", puts, d.ttys)
 	}

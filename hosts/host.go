@@ -58,7 +58,7 @@ func said(noise []byte) string {
 	if text == "" {
 		return ""
 	}
-	return fmt.Sprintf("; the host said %.1000q", text)
+	return fmt.Sprintf("; the host said %q", brief(text))
 }
 
 // Name is the host's name in the experiment.

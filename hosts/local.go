@@ -125,7 +125,7 @@ func (p *localPipe) Explain() string {
 		return ""
 	}
 	text := "the agent ended: " + p.cmd.ProcessState.String()
-	if words := p.stderr.String(); words != "" {
+	if words := p.stderr.Brief(); words != "" {
 		text += ": " + words
 	}
 	return text

@@ -19,7 +19,7 @@ const (
 	shellOwn = `own() { [ -O "$1" ] && case $(ls -ld "$1") in d????-??-*) ;; *) false;; esac; }; `
 
 	// try starts the agent in a directory when it is there.
-	shellTry = `try() { f=$1/$a; [ -n "$a" ] && [ -x "$f" ] && own "$1" || return 0; %s; }; `
+	shellTry = `try() { f=$1/$a; [ -n "$a" ] && [ -f "$f" ] && [ -x "$f" ] && own "$1" || return 0; %s; }; `
 
 	// why makes a directory when missing, and says what keeps an agent from being kept and started there. An empty file is
 	// a program to every shell, but not on a file system mounted noexec.
@@ -51,11 +51,11 @@ func (s shell) start(at []string, tty bool) string {
 	if tty {
 		raw = "stty raw -echo 2>/dev/null; "
 	}
-	return raw + s.prelude() + fmt.Sprintf(shellTry, s.exec()) + "try " + strings.Join(at, "; try ") + "; " + s.looks()
+	return raw + s.prelude() + fmt.Sprintf(shellTry, s.exec()) + "try " + strings.Join(at, "; try ") + "; " + s.looks(0)
 }
 
-// look is a script that only looks at all places.
-func (s shell) look() string { return s.prelude() + s.looks() }
+// look is a script that only looks, at the places from one on.
+func (s shell) look(from int) string { return s.prelude() + s.looks(from) }
 
 func (s shell) prelude() string {
 	var b strings.Builder
@@ -80,10 +80,10 @@ func (s shell) exec() string {
 	return `[ "$(id -u)" = 0 ] && exec ` + agent + "; export LC_ALL=C; exec sudo -n -- " + agent
 }
 
-func (s shell) looks() string {
+func (s shell) looks(from int) string {
 	b := shellWhy + shellLook + `echo; echo "` + told + `machine $m"; echo "` + told + `user $(id -un)"; `
-	for i, place := range s.places {
-		b += fmt.Sprintf("look %d %s; ", i, place)
+	for i, place := range s.places[from:] {
+		b += fmt.Sprintf("look %d %s; ", from+i, place)
 	}
 	return b + `echo "` + told + `end"`
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/melbahja/goph"
 	xssh "golang.org/x/crypto/ssh"
+
+	"ngxlab/hosts"
 )
 
 // Client is a login on a host. Its methods may be called at the same time. It is a hosts.Door.
@@ -81,6 +83,12 @@ func (c *Client) Close() error {
 
 // cut ends a connection whose far end does not answer any more.
 func (c *Client) cut() { _ = c.root.Close() }
+
+// Answers asks the host for any answer, which it gives unless the connection is lost.
+func (c *Client) Answers(ctx context.Context) error {
+	_, err := hosts.Await(ctx, func() (struct{}, error) { return struct{}{}, c.alive() }, func(struct{}) {})
+	return err
+}
 
 // alive asks the far end for any answer.
 func (c *Client) alive() error {

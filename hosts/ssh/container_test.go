@@ -98,12 +98,16 @@ func TestSudoOfAContainerStartsTheAgent(t *testing.T) {
 			testlab.Eventually(t, "all is gone after a close", func() bool { return b.running(t) == "" })
 		})
 	}
-	for name, sudoers := range map[string]string{"asked": `USER ALL=(ALL) ALL\n`, "stranger": ""} {
+	for name, sudoers := range map[string]string{"asked": `USER ALL=(ALL) ALL\n`, "stranger": "", "lister": `USER ALL=(ALL) NOPASSWD: /bin/ls\n`, "other": `USER ALL=(nobody) NOPASSWD: ALL\n`} {
 		t.Run(name, func(t *testing.T) {
 			b.user(t, name, sudoers)
 			began := time.Now()
 			_, err := b.enter(t, name, hosts.Options{Sudo: true})
-			says(t, err, "web: sudo asks user "+name+" for a password: give that user a NOPASSWD rule for sudo, or log in as root")
+			says(t, err, "web: sudo -n does not start the agent for user "+name, "sudo: a password is required")
+			var refused *hosts.SudoError
+			if !errors.As(err, &refused) || !strings.Contains(refused.Cure(), name+" ALL=(root) NOPASSWD: /home/"+name+"/.cache/ngxlab/ngxlab-agent-*") {
+				t.Errorf("the cure is not the rule: %v", err)
+			}
 			if took := time.Since(began); took > 15*time.Second {
 				t.Errorf("told after %v", took)
 			}
@@ -193,15 +197,17 @@ func TestDamagedAgentInAContainerIsSentAgainAndOthersStay(t *testing.T) {
 				b.root(t, "cd "+dir+" && F=$(ls | grep -v "+old+") && "+strings.ReplaceAll(damage, "F", "$F"))
 			}
 			h, err := b.enter(t, "root", hosts.Options{})
-			if damage == "rm F && mkdir F" { // nothing can be put there
-				says(t, err, "web: put the agent at "+dir)
-				return
-			}
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := h.Close(); err != nil {
 				t.Error(err)
+			}
+			if damage == "rm F && mkdir F" { // nothing can be put there
+				if there := b.agents(t, "/var/tmp/ngxlab-0"); len(there) != 1 {
+					t.Errorf("in the next directory are %v", there)
+				}
+				return
 			}
 			b.root(t, "echo older >"+dir+"/"+old)
 			sizes := strings.Fields(b.root(t, "cd "+dir+" && stat -c %s:%a *"))
@@ -265,11 +271,19 @@ func TestFullDiskOfAHostIsToldAndTheHostIsAsItWas(t *testing.T) {
 	t.Run("upload", func(t *testing.T) {
 		free := b.fill(t, "/small", 3000)
 		defer free()
-		_, err := b.enter(t, "small", hosts.Options{})
-		says(t, err, "web: put the agent at /small/home/.cache/ngxlab/ngxlab-agent-", "o space left on device")
+		h, err := b.enter(t, "small", hosts.Options{})
+		if err == nil {
+			err = h.Close()
+		}
+		if there := b.agents(t, "/var/tmp/ngxlab-$(id -u small)"); len(there) != 1 || err != nil {
+			t.Errorf("in the next directory are %v, %v", there, err)
+		}
 		if left := b.agents(t, "/small/home/.cache/ngxlab"); len(left) > 0 {
 			t.Errorf("left are %v", left)
 		}
+		b.root(t, "d=/var/tmp/ngxlab-$(id -u small); rm -r $d; touch $d; e=/dev/shm/ngxlab-$(id -u small); rm -rf $e; touch $e")
+		_, err = b.enter(t, "small", hosts.Options{})
+		says(t, err, "web: no directory for the agent", "put the agent at /small/home/.cache/ngxlab/ngxlab-agent-", "o space left on device", "/var/tmp/ngxlab-", "/dev/shm/ngxlab-")
 	})
 	t.Run("start", func(t *testing.T) {
 		defer b.fill(t, "/small", 0)()

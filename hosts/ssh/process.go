@@ -251,7 +251,7 @@ func (p *process) Explain() string {
 	if p.how == "" {
 		text = connectionGone
 	}
-	if words := p.stderr.String(); words != "" {
+	if words := p.stderr.Brief(); words != "" {
 		text += ": " + words
 	}
 	return text

@@ -85,7 +85,8 @@ func TestHostLostInAnyPhaseIsNamedLeftCleanAndPutBack(t *testing.T) {
 	t.Run("network", func(t *testing.T) {
 		t.Parallel()
 		l := overSSHInLab(t)
-		l.losing("far.yaml",
+		l.with("warm.yaml", "{first: 1s,", "{first: 4s,") // longer than it takes to lose a network
+		l.losing("warm.yaml",
 			cut{phase: "warm-up", reach: next(lab.EventWarmup), host: "gen3", loss: "network", says: []string{"warm up for kernel"}, back: true},
 			cut{phase: "restore", reach: l.restoring, host: "web", loss: "network", says: []string{"restore"}},
 			cut{phase: "between runs", reach: next(lab.EventRunDone), host: "web", loss: "network", moves: true},

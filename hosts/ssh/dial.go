@@ -25,7 +25,7 @@ func login(ctx context.Context, t *target, via *Client, o Options) (*Client, err
 	if err != nil {
 		return nil, err
 	}
-	keys := newOffer(ctx, t, o.Keys)
+	keys := newOffer(ctx, t, o.Keys, o.Say)
 	for {
 		conn, err := t.handshake(ctx, via, func() *xssh.ClientConfig { return t.config(known, keys) })
 		if err == nil {
@@ -158,9 +158,12 @@ const (
 	stepLogin
 )
 
+// tooMany is what OpenSSH says, if anything, when it drops a login. Others that say something are no SSH servers.
+const tooMany = "Exceeded MaxStartups"
+
 // droppedError is a connection that the host closed before it said its version.
 type droppedError struct {
-	said string // e.g. "Exceeded MaxStartups"
+	said string // tooMany, or nothing
 	err  error
 }
 
@@ -197,17 +200,19 @@ func (w *watched) Read(p []byte) (int, error) {
 
 // failed is the error of a handshake.
 func (w *watched) failed(ctx context.Context, t *target, err error) error {
-	step := w.step.Load()
+	step, said := w.step.Load(), string(bytes.TrimSpace(w.said))
 	if ctx.Err() != nil {
 		what := map[int32]string{
 			stepVersion: "wait for the version of the SSH server at", stepKeys: "exchange keys with", stepLogin: "log in to",
 		}[step]
+		if step == stepVersion && said != "" {
+			return fmt.Errorf("%s %s, which says %.200q: %w", what, t.dialled(), said, context.Cause(ctx))
+		}
 		return fmt.Errorf("%s %s: %w", what, t.dialled(), context.Cause(ctx))
 	}
-	said := string(bytes.TrimSpace(w.said))
 	if step == stepVersion {
-		isDropped := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-		if isDropped {
+		isClosed := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+		if isClosed && (said == "" || said == tooMany) {
 			return fmt.Errorf("%s: %w", t.dialled(), &droppedError{said: said, err: err})
 		}
 		return fmt.Errorf("%s is no SSH server: it says %.200q: %w", t.dialled(), said, err)

@@ -64,6 +64,8 @@ type AuthError struct {
 	User    string
 	Tried   []string // the keys that were shown, with file and fingerprint
 	Unused  []string // keys that could not be used, each with the reason
+	Locked  []string // the files among them that an ssh-agent or a passphrase would open
+	Broken  []string // the files among them that are missing, cannot be read, or hold no private key
 	Methods []string // what the host allows
 	Banner  string   // what the host had to say before
 	Cause   error    // why it ended before all keys were shown; nil = it did not

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/melbahja/goph"
@@ -43,7 +44,7 @@ func (k *Keys) Close() error {
 	defer k.mu.Unlock()
 	var errs []error
 	for socket, link := range k.agents {
-		errs = append(errs, link.conn.Close())
+		errs = append(errs, link.close())
 		delete(k.agents, socket)
 	}
 	return errors.Join(errs...)
@@ -171,64 +172,113 @@ func decrypt(ctx context.Context, path string, ask Ask) (xssh.Signer, error) {
 	return nil, fmt.Errorf("decrypt it: %w", wrong)
 }
 
-// agentPatience bounds an answer of an ssh-agent, which may wait for a person to touch a token.
-const agentPatience = 15 * time.Second
+// Bounds of an answer of an ssh-agent.
+const (
+	agentPatience = 15 * time.Second // to sign, for which it may wait for a person to touch a token
+	listPatience  = 2 * time.Second  // to list its keys
+)
 
 // agentLink is the connection to an ssh-agent.
 type agentLink struct {
-	conn   net.Conn
+	conn   *bounded // nil = not connected
 	client agent.ExtendedAgent
+
+	listing sync.Mutex
+	silent  error // it did not answer in time, and is not asked again, which would delay every host
 }
 
 // bounded gives each exchange its time. It is no io.Closer, so that the agent's client sends one request at a time.
-type bounded struct{ conn net.Conn }
+type bounded struct {
+	conn net.Conn
+	late atomic.Bool // an answer did not come in time, which the client's errors do not tell
+}
 
-func (b bounded) Read(p []byte) (int, error) { return b.conn.Read(p) }
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.conn.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		b.late.Store(true)
+	}
+	return n, err
+}
 
-func (b bounded) Write(p []byte) (int, error) {
-	if err := b.conn.SetDeadline(time.Now().Add(agentPatience)); err != nil {
+// requestIdentities asks for the keys (draft-ietf-sshm-ssh-agent, section 6.1); it stands after the message's length.
+const requestIdentities = 11
+
+func (b *bounded) Write(p []byte) (int, error) {
+	patience := agentPatience
+	if len(p) > 4 && p[4] == requestIdentities {
+		patience = listPatience
+	}
+	if err := b.conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		return 0, err
 	}
 	return b.conn.Write(p)
 }
 
-// agentSigners are the keys that the agent at a socket holds, in its order.
-func (k *Keys) agentSigners(ctx context.Context, socket string) ([]xssh.Signer, error) {
-	link, err := k.agentAt(ctx, socket)
-	if err != nil {
-		return nil, fmt.Errorf("ask the ssh-agent at %s: %w", socket, err)
+// agentSigners are the keys that the agent at a socket holds, in its order. One that gave no answer in time is not asked
+// again; say is told of that, once.
+func (k *Keys) agentSigners(ctx context.Context, socket string, say func(text string)) ([]xssh.Signer, error) {
+	link := k.agentAt(socket)
+	link.listing.Lock()
+	defer link.listing.Unlock()
+	if link.silent != nil {
+		return nil, link.silent
 	}
-	signers, err := link.client.Signers()
-	if err != nil {
-		k.forget(socket, link)
-		return nil, fmt.Errorf("ask the ssh-agent at %s: %w", socket, err)
+	signers, err := link.list(ctx, socket)
+	if err == nil {
+		return signers, nil
 	}
-	return signers, nil
+	err = fmt.Errorf("ask the ssh-agent at %s: %w", socket, err)
+	if ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || link.conn != nil && link.conn.late.Load()) {
+		link.silent = err
+		if say != nil {
+			say(fmt.Sprintf("the ssh-agent at %s did not answer within %v: going on without its keys", socket, listPatience))
+		}
+	}
+	return nil, err
 }
 
-func (k *Keys) agentAt(ctx context.Context, socket string) (*agentLink, error) {
+// agentAt is the link to the agent at a socket, connected or not.
+func (k *Keys) agentAt(socket string) *agentLink {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if link, ok := k.agents[socket]; ok {
-		return link, nil
+	link, known := k.agents[socket]
+	if !known {
+		link = &agentLink{}
+		k.agents[socket] = link
 	}
+	return link
+}
+
+// list asks for the keys, over the connection that there is, which may have ended meanwhile, or a new one.
+func (l *agentLink) list(ctx context.Context, socket string) ([]xssh.Signer, error) {
+	if l.conn != nil {
+		signers, err := l.client.Signers()
+		if err == nil || l.conn.late.Load() {
+			return signers, err
+		}
+		_ = l.conn.conn.Close() // broken already
+		l.conn = nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return nil, err
 	}
-	link := &agentLink{conn: conn, client: agent.NewClient(bounded{conn})}
-	k.agents[socket] = link
-	return link, nil
+	l.conn = &bounded{conn: conn}
+	l.client = agent.NewClient(l.conn)
+	return l.client.Signers()
 }
 
-// forget drops a connection that does not answer any more; the next to ask makes a new one.
-func (k *Keys) forget(socket string, link *agentLink) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.agents[socket] == link {
-		delete(k.agents, socket)
+// close ends the connection, if there is one.
+func (l *agentLink) close() error {
+	l.listing.Lock()
+	defer l.listing.Unlock()
+	if l.conn == nil {
+		return nil
 	}
-	_ = link.conn.Close() // broken already
+	return l.conn.conn.Close()
 }
 
 func sameKey(a, b xssh.PublicKey) bool {

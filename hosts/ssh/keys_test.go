@@ -7,9 +7,11 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	xssh "golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
@@ -170,6 +172,92 @@ func TestAgentIsUsedAndItsOtherKeysOnlyWhenAllowed(t *testing.T) {
 	}
 	o.Config = []string{written(t, "config", "IdentityFile "+s.Key+".pub\nIdentityAgent "+socket+"\nIdentitiesOnly yes\n")}
 	works(t, dial(t, d, o)) // the public half names a key of the agent
+}
+
+// TestStoppedAgentDelaysHostsOnceAndIsTold has an ssh-agent that takes connections and answers nothing.
+func TestStoppedAgentDelaysHostsOnceAndIsTold(t *testing.T) {
+	s := testlab.SSHD(t, testlab.SSHDOptions{})
+	socket := filepath.Join(t.TempDir(), "agent")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	d, o := to(s), only(s)
+	d.Key, o.Keys = "", newKeys(t)
+	o.Config = []string{written(t, "config", "IdentityFile "+s.Key+"\nIdentityAgent "+socket+"\n")}
+	said := make(chan string, 10)
+	o.Say = func(text string) { said <- text }
+	began := time.Now()
+	errs := make(chan error)
+	for range 8 {
+		go func() {
+			c, err := ssh.Dial(t.Context(), d, o)
+			if err == nil {
+				err = c.Close()
+			}
+			errs <- err
+		}()
+	}
+	for range 8 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if took := time.Since(began); took > 6*time.Second {
+		t.Errorf("eight logins took %v", took)
+	}
+	began = time.Now()
+	works(t, dial(t, d, o))
+	if took := time.Since(began); took > 1900*time.Millisecond {
+		t.Errorf("one more took %v", took)
+	}
+	if len(said) != 1 || !strings.Contains(<-said, socket) {
+		t.Errorf("told %d times", len(said))
+	}
+}
+
+func TestAgentThatWasStartedAnewIsAskedAgain(t *testing.T) {
+	s := testlab.SSHD(t, testlab.SSHDOptions{})
+	dir := t.TempDir()
+	d, o := to(s), only(s)
+	d.Key, o.Keys = "", newKeys(t)
+	socket := filepath.Join(dir, "agent")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Config = []string{written(t, "config", "IdentityFile none\nIdentityAgent "+socket+"\n")}
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			_, _ = c.Read(make([]byte, 5))
+			_ = c.Close()
+		}
+	}()
+	says(t, refused(t, d, o), "ask the ssh-agent at "+socket)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	serveAgent(t, dir, s)
+	works(t, dial(t, d, o))
+}
+
+func TestKeyFilesThatAreNoneAreToldApartFromLockedOnes(t *testing.T) {
+	s := testlab.SSHD(t, testlab.SSHDOptions{})
+	missing, noKey, closed := filepath.Join(t.TempDir(), "missing"), written(t, "no-key", "Dear diary\n"), locked(t)
+	lets(t, s, publicOf(t, closed))
+	for key, isLocked := range map[string]bool{missing: false, noKey: false, closed: true} {
+		d, o := to(s), only(s)
+		d.Key = key
+		var refusal *ssh.AuthError
+		if err := refused(t, d, o); !errors.As(err, &refusal) {
+			t.Errorf("%s: %v", key, err)
+			continue
+		}
+		if slices.Contains(refusal.Locked, key) != isLocked || slices.Contains(refusal.Broken, key) == isLocked {
+			t.Errorf("%s: locked %v, broken %v", key, refusal.Locked, refusal.Broken)
+		}
+	}
 }
 
 // serveAgent is an ssh-agent that holds the server's key, and another before it.

@@ -20,6 +20,8 @@ type offer struct {
 	shown  []*shownKey
 	hidden []*keyFile // encrypted in a format that hides the public half
 	unused []string   // keys that cannot be used, with the reason
+	locked []string   // files among them that are encrypted, or whose key only an agent has
+	broken []string   // files among them that are no keys
 
 	mu      sync.Mutex
 	tried   []string
@@ -33,13 +35,13 @@ type offer struct {
 var errLocked = errors.New("the key is encrypted")
 
 // newOffer collects the keys for a target.
-func newOffer(ctx context.Context, t *target, keys *Keys) *offer {
+func newOffer(ctx context.Context, t *target, keys *Keys, say func(text string)) *offer {
 	o := &offer{keys: keys}
 	var files []*keyFile
 	for _, path := range t.files {
 		files = append(files, keys.file(path))
 	}
-	held := o.held(ctx, t)
+	held := o.held(ctx, t, say)
 	named := func(s xssh.Signer) int {
 		return slices.IndexFunc(files, func(f *keyFile) bool { return sameKey(keys.state(f).public, plainKey(s.PublicKey())) })
 	}
@@ -60,11 +62,11 @@ func newOffer(ctx context.Context, t *target, keys *Keys) *offer {
 }
 
 // held are the agent's keys.
-func (o *offer) held(ctx context.Context, t *target) []xssh.Signer {
+func (o *offer) held(ctx context.Context, t *target, say func(text string)) []xssh.Signer {
 	if t.agent == "" {
 		return nil
 	}
-	held, err := o.keys.agentSigners(ctx, t.agent)
+	held, err := o.keys.agentSigners(ctx, t.agent, say)
 	if err != nil {
 		o.unused = append(o.unused, err.Error())
 	}
@@ -106,12 +108,22 @@ func (o *offer) addFile(f *keyFile, named bool) {
 	now := o.keys.state(f)
 	switch {
 	case now.err != nil && (named || !now.missing()):
-		o.unused = append(o.unused, fmt.Sprintf("%s: %v", f.path, now.err))
+		o.leave(f, now, now.err)
 	case now.err != nil:
 	case now.public == nil:
 		o.hidden = append(o.hidden, f)
 	default:
 		o.add(&shownKey{name: f.path, public: now.public, file: f})
+	}
+}
+
+// leave notes a file whose key is not shown.
+func (o *offer) leave(f *keyFile, now keyFile, why error) {
+	o.unused = append(o.unused, fmt.Sprintf("%s: %v", f.path, why))
+	if now.encrypted || now.public != nil {
+		o.locked = append(o.locked, f.path)
+	} else {
+		o.broken = append(o.broken, f.path)
 	}
 }
 
@@ -159,7 +171,7 @@ func (o *offer) unlock(ctx context.Context, f *keyFile, ask Ask) (again bool, er
 	if err := o.keys.unlock(ctx, f, ask); ctx.Err() != nil {
 		return false, err
 	} else if err != nil {
-		o.unused = append(o.unused, fmt.Sprintf("%s: %v", f.path, err))
+		o.leave(f, o.keys.state(f), err)
 		return true, nil
 	}
 	k := &shownKey{name: f.path, public: o.keys.state(f).public, file: f, offer: o}
@@ -174,7 +186,10 @@ func (o *offer) refusal(t *target, err error) error {
 	if o.methods == nil || errors.Is(err, context.DeadlineExceeded) {
 		return nil
 	}
-	e := &AuthError{Host: t.written, User: t.user, Tried: o.tried, Unused: o.unused, Methods: o.methods, Banner: o.banner}
+	e := &AuthError{
+		Host: t.written, User: t.user, Tried: o.tried, Unused: o.unused, Locked: o.locked, Broken: o.broken,
+		Methods: o.methods, Banner: o.banner,
+	}
 	if len(o.tried) > 0 && len(o.tried) < len(o.shown) || errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
 		e.Cause = err
 	}

@@ -105,7 +105,7 @@ func putBySFTP(files *sftp.Client, name string, mode fs.FileMode, r io.Reader) e
 	if err == nil {
 		return nil
 	}
-	err = explained(files, path.Dir(name), err)
+	err = explained(files, name, err)
 	if gone := files.Remove(temporary); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 		err = errors.Join(err, fmt.Errorf("remove %s: %w", temporary, gone))
 	}
@@ -142,11 +142,18 @@ func renameBySFTP(files *sftp.Client, from, to string) error {
 	return files.Rename(from, to)
 }
 
-// explained says that a disk is full, for which SFTP has no code: it answers "failure".
-func explained(files *sftp.Client, dir string, err error) error {
+// explained says what is in the way of a file, for which SFTP has no code: it answers "failure".
+func explained(files *sftp.Client, name string, err error) error {
 	var status *sftp.StatusError
 	if !errors.As(err, &status) || status.FxCode() != sftp.ErrSSHFxFailure {
 		return err
+	}
+	if there, statErr := files.Lstat(name); statErr == nil && there.IsDir() {
+		return fmt.Errorf("%s is a directory: %w", name, err)
+	}
+	dir := path.Dir(name)
+	if there, statErr := files.Stat(dir); statErr == nil && !there.IsDir() {
+		return fmt.Errorf("%s is not a directory: %w", dir, err)
 	}
 	if disk, statErr := files.StatVFS(dir); statErr == nil && disk.Bavail*disk.Frsize < lowDisk {
 		return fmt.Errorf("no space left on device: %s has %d bytes free: %w", dir, disk.Bavail*disk.Frsize, err)
@@ -162,6 +169,7 @@ const lowDisk = 64 << 10
 var putScript = strings.Join([]string{
 	`umask 077`, `IFS= read -r to`, `IFS= read -r size`, `IFS= read -r mode`,
 	`case $to in */*) dir=${to%/*}/;; *) dir=./;; esac`,
+	`if [ -d "$to" ]; then echo "$to is a directory" >&2; exit 1; fi`, // into which mv would put it
 	`t=$dir` + wire.TemporaryPrefix + `$$`,
 	`clean() { rm -f -- "$t"; }`, `trap clean EXIT`, `trap "exit 1" HUP INT TERM PIPE`,
 	`set -e`, `cat >"$t"`, `have=$(wc -c <"$t")`,

@@ -178,3 +178,16 @@ func TestFileOfACutConnectionIsNotHalfThere(t *testing.T) {
 		})
 	}
 }
+
+func TestDirectoryInTheWayOfAFileIsNamed(t *testing.T) {
+	each(t, func(t *testing.T, c *ssh.Client) {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "file")
+		if err := os.MkdirAll(filepath.Join(path, "inside"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		says(t, c.Put(t.Context(), path, 0o644, strings.NewReader("text")), path+" is a directory")
+		nothingLeft(t, dir, "file")
+		nothingLeft(t, path, "inside")
+	})
+}

@@ -11,11 +11,12 @@ import (
 // Options of Dial, HostKeys and Trust. The zero value uses the person's and the system's files, asks nobody, and reads
 // keys for this connection only.
 type Options struct {
-	Config         []string      // ssh_config(5) files, the first wins; nil = ~/.ssh/config and /etc/ssh/ssh_config
-	KnownHosts     []string      // known_hosts files, the first is written to; nil = as the configuration says
-	Keys           *Keys         // shared by all hosts, so that a passphrase is asked for once; nil = only for this one
-	Ask            Ask           // for passphrases; nil = encrypted keys need $NGXLAB_PASSPHRASE or an ssh-agent
-	ConnectTimeout time.Duration // for each connection, until the login is done; 0 = as the configuration says, else 10 s
+	Config         []string          // ssh_config(5) files, the first wins; nil = ~/.ssh/config and /etc/ssh/ssh_config
+	KnownHosts     []string          // known_hosts files, the first is written to; nil = as the configuration says
+	Keys           *Keys             // shared by all hosts, so that a passphrase is asked for once; nil = only for this one
+	Ask            Ask               // for passphrases; nil = encrypted keys need $NGXLAB_PASSPHRASE or an ssh-agent
+	Say            func(text string) // what the person should know though nothing failed, e.g. of an ssh-agent; nil = to nobody
+	ConnectTimeout time.Duration     // for each connection, until the login is done; 0 = as the configuration says, else 10 s
 }
 
 // Dial logs in to a host, through all jumps. Errors name the host as d does; a refused host key is an *UnknownKeyError,

@@ -137,6 +137,23 @@ func TestServerOfAnotherKindIsToldApart(t *testing.T) {
 	says(t, refused(t, ssh.Destination{Address: "127.0.0.1", Port: port}, only()), "no SSH server", "550 go away")
 }
 
+func TestServerThatAnswersAndClosesIsNoBusySSHServer(t *testing.T) {
+	tries := make(chan struct{}, 100)
+	port := listener(t, func(c net.Conn) {
+		tries <- struct{}{}
+		_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+		_ = c.Close()
+	})
+	says(t, refused(t, ssh.Destination{Address: "127.0.0.1", Port: port}, only()), "no SSH server", "HTTP/1.1 400")
+	if len(tries) != 1 {
+		t.Errorf("%d tries", len(tries))
+	}
+	o := only()
+	o.ConnectTimeout = 200 * time.Millisecond
+	port = listener(t, func(c net.Conn) { _, _ = io.WriteString(c, "220 mail ESMTP\r\n") })
+	says(t, refused(t, ssh.Destination{Address: "127.0.0.1", Port: port}, o), "wait for the version", "220 mail ESMTP")
+}
+
 func TestClosedPortIsAnErrorAtOnce(t *testing.T) {
 	o := only()
 	o.ConnectTimeout = time.Hour

@@ -46,10 +46,10 @@ var host = object(func() declared { return declared{} },
 	has("local", "true: this machine", boolean, func(h *declared) *bool { return &h.host.Local }),
 	has("address", "of a machine reached over SSH: an IP address, a host name, or a name of ~/.ssh/config", hostAddress, func(h *declared) *string { return &h.host.Address }),
 	has("port", "of SSH, default as ~/.ssh/config says, else 22", port, func(h *declared) *int { return &h.host.Port }),
-	has("user", "of SSH, default as ~/.ssh/config says, else your own name", text, func(h *declared) *string { return &h.host.User }),
+	has("user", "of SSH, default as ~/.ssh/config says, else your own name", login, func(h *declared) *string { return &h.host.User }),
 	has("sudo", "true: become root with sudo -n on a machine reached over SSH", boolean, func(h *declared) *bool { return &h.host.Sudo }),
 	has("key", "private key file for SSH, default as ~/.ssh/config says", text, func(h *declared) *string { return &h.host.Key }),
-	has("jump", "machines to go through for SSH, [user@]host[:port], several with commas", text, func(h *declared) *string { return &h.host.Jump }),
+	has("jump", "machines to go through for SSH, [user@]host[:port], several with commas", jumps, func(h *declared) *string { return &h.host.Jump }),
 	has("load_address", "where load generators reach a target, when that is not where SSH does; needed of this machine when load comes from others",
 		hostAddress, func(h *declared) *string { return &h.host.LoadAt }),
 	has("docker", "a throwaway host on a Docker engine and its bounds; {} is one without bounds", pointer(bounded), func(h *declared) **lab.DockerHost { return &h.host.Docker }),
@@ -90,6 +90,57 @@ var hostAddress = value[string]{text.schema, func(d *decoding, path string, n as
 	}
 	return address, address != ""
 }}
+
+// loginPattern is what OpenSSH takes as a user's name (ssh.c, valid_ruser), without spaces.
+const loginPattern = `^[^-\s\x00-\x1f'"` + "`" + `;&<>|(){}][^\s\x00-\x1f'"` + "`" + `;&<>|(){}]*$`
+
+var loginRE = regexp.MustCompile(loginPattern)
+
+var login = value[string]{matching("", loginPattern).schema, func(d *decoding, path string, n ast.Node) (string, bool) {
+	s, ok := text.read(d, path, n)
+	if ok && !loginRE.MatchString(s) {
+		d.wrong(n, "the name of a user", "write it as on the host: no spaces, no quotes, no dash at its beginning")
+		return "", false
+	}
+	return s, ok
+}}
+
+// jumps are hosts to go through, with commas between them.
+var jumps = value[string]{text.schema, func(d *decoding, path string, n ast.Node) (string, bool) {
+	s, ok := text.read(d, path, n)
+	if !ok || strings.EqualFold(s, "none") {
+		return s, ok
+	}
+	for one := range strings.SplitSeq(s, ",") {
+		if hint := jumpHint(strings.TrimSpace(one)); hint != "" {
+			d.wrong(n, "machines to go through, [user@]host[:port], with one comma between two", hint)
+			return "", false
+		}
+	}
+	return s, true
+}}
+
+// jumpHint is what is wrong with one host to go through; "" when nothing is.
+func jumpHint(one string) string {
+	host := strings.TrimPrefix(one, "ssh://")
+	if at := strings.LastIndex(host, "@"); at >= 0 {
+		if !loginRE.MatchString(host[:at]) {
+			return fmt.Sprintf("%q is no user's name", host[:at])
+		}
+		host = host[at+1:]
+	}
+	if one == "" {
+		return "there is a comma too many"
+	}
+	if address, _ := plainAddress(host); address != "" {
+		return ""
+	}
+	name, port, ok := cutPort(host)
+	if address, _ := plainAddress(name); !ok || address == "" || strings.Trim(port, "0") == "" {
+		return fmt.Sprintf("%q is no host's name or address", host)
+	}
+	return ""
+}
 
 var hostNameRE = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_.-])?$`)
 
@@ -161,6 +212,9 @@ func (d *decoding) expand(path string, all []declared) ([]lab.Host, bool) {
 	from := map[lab.HostName]string{}
 	for _, one := range all {
 		at := path + "." + string(one.host.Name)
+		if name := strings.ToLower(string(one.host.Name)); one.count == 0 && (name == "local" || name == "localhost") {
+			d.problem(at, "choose another name, such as here", "%q is this machine in every command: no host can be called that", one.host.Name)
+		}
 		d.checkEntry(at, one)
 		for _, h := range one.hosts() {
 			if !nameRE.MatchString(string(h.Name)) {

@@ -77,3 +77,37 @@ func TestHostsOfOneAddressMayDifferInTheirPort(t *testing.T) {
 		t.Errorf("hosts %+v", e.Hosts)
 	}
 }
+
+func TestNamesThatNoLoginHasAreRefusedWithTheCure(t *testing.T) {
+	web := func(keys string) string {
+		return withHosts("  here: {local: true, roles: [load]}\n  web: {address: w, roles: [target], " + keys + "}\n")
+	}
+	for text, want := range map[string]string{
+		web(`jump: "a,,b"`):    "hint: there is a comma too many",
+		web(`jump: "a,"`):      "hint: there is a comma too many",
+		web(`jump: "a b"`):     `hint: "a b" is no host's name or address`,
+		web(`jump: "ro ot@a"`): `hint: "ro ot" is no user's name`,
+		web(`jump: "-x@a"`):    `hint: "-x" is no user's name`,
+		web(`jump: "@a"`):      `hint: "" is no user's name`,
+		web(`jump: "root@"`):   `hint: "" is no host's name or address`,
+		web(`jump: "a:99999"`): `hint: "a:99999" is no host's name or address`,
+		web(`jump: "a:0"`):     `hint: "a:0" is no host's name or address`,
+		web(`user: "ro ot"`):   `expected the name of a user, found "ro ot"`,
+		web(`user: "-x"`):      "hint: write it as on the host",
+		web(`user: ""`):        "the text is empty",
+		withHosts("  here: {local: true, roles: []}\n"):                                                 "the list is empty",
+		withHosts("  local: {local: true, roles: [target, load]}\n"):                                    `"local" is this machine in every command`,
+		withHosts("  here: {local: true, roles: [load]}\n  localhost: {address: a, roles: [target]}\n"): "hint: choose another name, such as here",
+	} {
+		if got := problems(t, text).Error(); !strings.Contains(got, want) {
+			t.Errorf("%q is missing in\n%s", want, got)
+		}
+	}
+	for _, keys := range []string{`jump: "a,b"`, `jump: none`, `jump: "root@a:2222, [::1]:22,ssh://b"`, `jump: "fe80::1"`, `user: _apt`, `user: "DOMAIN\\ana"`, `user: ana@corp`, "user: 1000"} {
+		decode(t, web(keys))
+	}
+	local := decode(t, withHosts("  web: {docker: {}, roles: [target]}\n  local: {docker: {}, roles: [load], count: 2}\n"))
+	if local.Hosts[1].Name != "local1" {
+		t.Errorf("hosts %+v", local.Hosts)
+	}
+}

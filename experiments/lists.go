@@ -37,8 +37,12 @@ func listOnly[T any](v value[T]) value[[]T] {
 }
 
 func elements[T any](d *decoding, path string, s *ast.SequenceNode, v value[T]) ([]T, bool) {
-	if len(s.Values) == 0 || len(s.Values) > maxElements {
-		d.wrong(s, fmt.Sprintf("a list of 1 to %d elements", maxElements), "")
+	switch {
+	case len(s.Values) == 0:
+		d.add(position(s), "the list is empty", "")
+		return nil, false
+	case len(s.Values) > maxElements:
+		d.add(position(s), fmt.Sprintf("the list has %d elements, at most %d are possible", len(s.Values), maxElements), "")
 		return nil, false
 	}
 	out, all := make([]T, 0, len(s.Values)), true

@@ -78,7 +78,11 @@ var boolean = value[bool]{schema{"type": "boolean"}, func(d *decoding, _ string,
 // text takes numbers too, as they are written: a version such as 1.20 is text.
 var text = value[string]{schema{"type": []string{"string", "number"}}, func(d *decoding, _ string, n ast.Node) (string, bool) {
 	s, kind, ok := scalar(n)
-	if !ok || kind == ast.BoolType || strings.TrimSpace(s) == "" {
+	if ok && kind == ast.StringType && strings.TrimSpace(s) == "" {
+		d.add(position(n), "the text is empty", "write something, or leave the key out")
+		return "", false
+	}
+	if !ok || kind == ast.BoolType {
 		d.wrong(n, "text", "")
 		return "", false
 	}

@@ -90,6 +90,25 @@ func (s *Store) Originals(ctx context.Context, c lab.CampaignID, h lab.HostName,
 	return nil
 }
 
+// Left is a host that a campaign changed and, as far as is recorded, did not put back.
+type Left struct {
+	Campaign lab.CampaignID
+	Host     lab.HostName // as the campaign's experiment names it
+}
+
+// Left returns the hosts whose values were recorded as about to change by a campaign that has not ended, or that ended
+// without putting them back. What "ngxlab restore" did since is not known here.
+func (s *Store) Left(ctx context.Context) ([]Left, error) {
+	all, err := collect(ctx, s.read, func(rows *sql.Rows) (l Left, err error) { return l, rows.Scan(&l.Campaign, &l.Host) },
+		`SELECT DISTINCT o.campaign, o.host FROM originals o JOIN campaigns c ON c.id = o.campaign
+		WHERE c.outcome IS NULL OR EXISTS (SELECT 1 FROM json_each(c.outcome, '$.unrestored') u WHERE u.key = o.host)
+		ORDER BY o.campaign, o.host`)
+	if err != nil {
+		return nil, fmt.Errorf("read what campaigns left changed: %w", err)
+	}
+	return all, nil
+}
+
 // Event records what happened.
 func (s *Store) Event(ctx context.Context, c lab.CampaignID, e lab.Event) error {
 	text, err := jsonText(e)

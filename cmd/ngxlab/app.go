@@ -28,6 +28,7 @@ type app struct {
 	stateDir string // of the agent, "" for its own choice
 	agent    string // path of an agent to use instead of the embedded one, "" for none
 
+	person string                                                                // who runs the program: the owner of the Docker labs that it makes
 	attach func(ctx context.Context, inLab string, h lab.Host) (*machine, error) // inLab is the Docker lab that it may be of
 	now    func() time.Time
 
@@ -42,7 +43,7 @@ type app struct {
 
 // newApp returns an app for the streams, which reaches real hosts.
 func newApp(in io.Reader, out, err io.Writer) *app {
-	a := &app{in: in, out: out, err: err, version: version, now: time.Now, answers: bufio.NewReader(in), ssh: ssh.Options{Keys: ssh.NewKeys()}}
+	a := &app{in: in, out: out, err: err, version: version, person: person(), now: time.Now, answers: bufio.NewReader(in), ssh: ssh.Options{Keys: ssh.NewKeys()}}
 	a.attach = a.reach
 	return a
 }
@@ -54,6 +55,9 @@ func (a *app) execute(ctx context.Context, args []string) int {
 	err := errors.Join(root.ExecuteContext(ctx), a.docker.close(), a.ssh.Keys.Close())
 	if err == nil {
 		return exitDone
+	}
+	if ctx.Err() != nil {
+		err = curt(err)
 	}
 	printError(a.err, err)
 	return exitCode(err)

@@ -33,8 +33,18 @@ func (a *app) reach(ctx context.Context, inLab string, h lab.Host) (*machine, er
 	if err != nil {
 		return nil, named(h, err)
 	}
-	return attached(hosts.Enter(ctx, door, o))
+	m, err := attached(hosts.Enter(ctx, door, o))
+	if err != nil {
+		return nil, &agentlessError{err}
+	}
+	return m, nil
 }
+
+// agentlessError is a host that was reached, and where no agent answers.
+type agentlessError struct{ err error }
+
+func (e *agentlessError) Error() string { return e.err.Error() }
+func (e *agentlessError) Unwrap() error { return e.err }
 
 // door opens the way into a host that is not this machine.
 func (a *app) door(ctx context.Context, inLab string, h lab.Host) (hosts.Door, error) {
@@ -73,7 +83,10 @@ func attached(host *hosts.Host, err error) (*machine, error) {
 }
 
 // owner says who claims a host, for the people who find it taken.
-func owner() string {
+func owner() string { return fmt.Sprintf("%s, process %d", person(), os.Getpid()) }
+
+// person is who runs the program, and where.
+func person() string {
 	name := "somebody"
 	if u, err := user.Current(); err == nil {
 		name = u.Username
@@ -81,5 +94,5 @@ func owner() string {
 	if host, err := os.Hostname(); err == nil {
 		name += "@" + host
 	}
-	return fmt.Sprintf("%s, process %d", name, os.Getpid())
+	return name
 }

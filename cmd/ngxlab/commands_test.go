@@ -53,7 +53,7 @@ func TestCommandsPrintWhatTheyAreKnownToPrint(t *testing.T) {
 		{"report", 0, []string{"report", "small-20261130-181502", "--out", "DIR/report"}},
 		{"status", 0, []string{"status"}},
 		{"restore", 0, []string{"restore"}},
-		{"restore-ssh", 3, []string{"restore", "web1"}},
+		{"restore-ssh", 1, []string{"restore", "web1"}},
 		{"resume-done", 1, []string{"resume"}},
 		{"restore-file", 0, []string{"restore", "DIR/small.yaml", "here"}},
 		{"restore-missing-host", 2, []string{"restore", "DIR/small.yaml", "her"}},
@@ -63,6 +63,7 @@ func TestCommandsPrintWhatTheyAreKnownToPrint(t *testing.T) {
 		{"hosts-facts-json", 1, []string{"hosts", "facts", "--json", "web1"}},
 		{"hosts-list", 1, []string{"hosts", "list", "DIR/two.yaml"}},
 		{"hosts-clean", 0, []string{"hosts", "clean"}},
+		{"hosts-list-down", 1, []string{"hosts", "list", "web1"}},
 		{"hosts-trust-local", 2, []string{"hosts", "trust", "local"}},
 		{"hosts-up-none", 1, []string{"hosts", "up", "DIR/small.yaml"}},
 	} {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -92,6 +93,14 @@ func destination(text string, o access) (lab.Host, error) {
 		return lab.Host{Name: "local", Local: true}, nil
 	}
 	d, err := ssh.Parse(text)
+	if err == nil && (strings.ContainsFunc(d.User, unicode.IsSpace) || strings.HasPrefix(d.User, "-")) {
+		err = fmt.Errorf("destination %q: %q is no user's name", text, d.User)
+	}
+	for jump := range strings.SplitSeq(o.jump, ",") {
+		if _, bad := ssh.Parse(jump); err == nil && o.jump != "" && bad != nil {
+			return lab.Host{}, &usageError{err: fmt.Errorf("--jump %s: %w", o.jump, bad), hint: "name hosts as [user@]host[:port], with one comma between two"}
+		}
+	}
 	if err != nil {
 		return lab.Host{}, &usageError{err: err, hint: "a host is [user@]host[:port], a name of ~/.ssh/config, or local; or name an experiment file first"}
 	}

@@ -21,18 +21,36 @@ import (
 type engine struct {
 	mu     sync.Mutex
 	opened *docker.Engine
-	over   *ssh.Client // to the machine of an engine at ssh://; nil for others
-	rootfs string      // path of a TAR to make the image from; "" = as can be
+	failed *engineError // why it could not be; nil = it was not tried, or was
+	over   *ssh.Client  // to the machine of an engine at ssh://; nil for others
+	rootfs string       // path of a TAR to make the image from; "" = as can be
 }
 
-// open returns the engine. What takes long is said on the error stream.
+// open returns the engine, or the *engineError why there is none, which stays. What takes long is said on the error stream.
 func (e *engine) open(ctx context.Context, a *app) (*docker.Engine, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.opened != nil {
 		return e.opened, nil
 	}
-	o := docker.Options{Rootfs: e.rootfs, Say: func(text string) { a.note("docker: %s", text) }}
+	if e.failed != nil {
+		return nil, e.failed
+	}
+	opened, err := e.reach(ctx, a)
+	if err == nil {
+		e.opened = opened
+		return opened, nil
+	}
+	failed := &engineError{err}
+	if ctx.Err() == nil { // else it is not the engine's
+		e.failed = failed
+	}
+	return nil, failed
+}
+
+// reach opens the engine, over SSH where DOCKER_HOST says so.
+func (e *engine) reach(ctx context.Context, a *app) (*docker.Engine, error) {
+	o := docker.Options{Rootfs: e.rootfs, Owner: a.person, Holder: a.holderIn, Say: func(text string) { a.note("docker: %s", text) }}
 	if address, over := strings.CutPrefix(os.Getenv("DOCKER_HOST"), "ssh://"); over {
 		if err := e.dial(ctx, a, address); err != nil {
 			return nil, err
@@ -46,8 +64,17 @@ func (e *engine) open(ctx context.Context, a *app) (*docker.Engine, error) {
 		_ = e.over.Close() // the first error counts
 		e.over = nil
 	}
-	e.opened = opened
 	return opened, err
+}
+
+// holderIn asks a container who holds it, by an agent of its own.
+func (a *app) holderIn(ctx context.Context, d *docker.Door, name lab.HostName) (lab.Holder, error) {
+	h, err := hosts.Enter(ctx, d, hosts.Options{Name: name, Dir: a.stateDir, Agent: a.agent})
+	if err != nil {
+		return lab.Holder{}, err
+	}
+	holder, err := h.Holder(ctx)
+	return holder, errors.Join(err, h.Close())
 }
 
 // dial reaches the machine of an engine at ssh://address.
@@ -74,7 +101,7 @@ func (e *engine) close() error {
 	if e.over != nil {
 		errs = append(errs, e.over.Close())
 	}
-	e.opened, e.over = nil, nil
+	e.opened, e.failed, e.over = nil, nil, nil
 	return errors.Join(errs...)
 }
 
@@ -187,21 +214,26 @@ func (e *engine) enter(ctx context.Context, a *app, inLab string, host lab.HostN
 		return door, nil
 	}
 	var problem *docker.Problem
-	if errors.As(err, &problem) && problem.Kind == docker.NotRunning && !isPaused(ctx, opened, inLab, host) {
+	if errors.As(err, &problem) && problem.Kind == docker.NotRunning && problem.State != statePaused {
 		err = &goneError{err}
 	}
 	return nil, err
 }
 
-// isPaused reports whether a container is there, and what is changed in it, too.
-func isPaused(ctx context.Context, e *docker.Engine, inLab string, host lab.HostName) bool {
-	labs, err := e.Labs(ctx)
-	for _, l := range labs {
-		for _, c := range l.Hosts {
-			if l.Name == inLab && c.Host == host {
-				return c.State == statePaused
-			}
-		}
+// isForeign reports whether a lab is another user's, who puts its hosts back.
+func isForeign(err error) bool {
+	var problem *docker.Problem
+	return errors.As(err, &problem) && problem.Kind == docker.Foreign
+}
+
+// mayChange refuses a container of a lab that is another user's; other hosts may be changed as far as is known here.
+func (a *app) mayChange(ctx context.Context, inLab string, h lab.Host) error {
+	if !isDocker(h) {
+		return nil
 	}
-	return err != nil
+	e, err := a.docker.open(ctx, a)
+	if err == nil {
+		err = e.Own(ctx, inLab)
+	}
+	return named(h, err)
 }

@@ -95,6 +95,32 @@ func printError(w io.Writer, err error) {
 	_, _ = io.WriteString(w, printable(text.String())) // the last resort: nowhere else to say it
 }
 
+// cutError is what an interrupt cut short, of which there is no more to say.
+type cutError struct{}
+
+func (cutError) Error() string { return "interrupted" }
+
+// Is makes it the cancelled context that it comes from.
+func (cutError) Is(target error) bool { return target == context.Canceled }
+
+// curt leaves out how what was interrupted ended: that its commands were killed says nothing of them. What has advice
+// stays.
+func curt(err error) error {
+	var all []error
+	cut := false
+	for _, part := range parts(err) {
+		var advised *hinted
+		var campaign *interruptedError
+		if !errors.Is(part, context.Canceled) || errors.As(part, &advised) || errors.As(part, &campaign) {
+			all = append(all, part)
+		} else if !cut {
+			cut = true
+			all = append(all, cutError{})
+		}
+	}
+	return errors.Join(all...)
+}
+
 // errorText is one thing that went wrong.
 func errorText(err error) string {
 	var file *experiments.Error

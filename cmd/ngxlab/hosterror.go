@@ -28,12 +28,26 @@ func (e *hostError) Error() string {
 
 func (e *hostError) Unwrap() error { return e.err }
 
+// engineError is why the Docker engine cannot be had: for all of its hosts alike.
+type engineError struct{ err error }
+
+func (e *engineError) Error() string { return e.err.Error() }
+func (e *engineError) Unwrap() error { return e.err }
+
 // atHosts joins what went wrong with the hosts of an experiment; errs has one entry for each, which names its host.
 func atHosts(x lab.Experiment, errs []error) error {
 	var all []error
+	var engineless []lab.HostName
 	for i, err := range errs {
-		if err != nil {
+		if down := new(engineError); errors.As(err, &down) {
+			engineless = append(engineless, x.Hosts[i].Name)
+		} else if err != nil {
 			all = append(all, atHost(x, i, err))
+		}
+	}
+	for i, err := range errs {
+		if down := new(engineError); errors.As(err, &down) { // once for all
+			return errors.Join(append([]error{atHost(x, i, fmt.Errorf("%s: %w", joinHosts(engineless), down))}, all...)...)
 		}
 	}
 	return errors.Join(all...)

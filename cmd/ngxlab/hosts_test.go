@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -102,12 +103,79 @@ func TestRestoreSaysWhatBecameOfEveryKnob(t *testing.T) {
 func TestUnrestoredHostWinsOverEveryOtherExitCode(t *testing.T) {
 	c := newCommand(t)
 	c.attach = fakeAttach(&fakeHost{restoreErr: errors.New("write /proc/sys/net/core/somaxconn: permission denied")})
-	if code := c.run("restore", "web1", "local"); code != exitUnrestored || !strings.Contains(c.err.String(), "not put back as it was: web1, local") {
+	if code := c.run("restore", "web1", "local"); code != exitUnrestored || !strings.Contains(c.err.String(), "not put back as it was: local\n") || !strings.Contains(c.out.String(), "web1: cannot be asked") {
 		t.Errorf("exit code %d: %s", code, c.err)
 	}
 	all := errors.Join(context.Canceled, &usageError{err: errors.New("x")}, &doubtfulError{}, &unrestoredError{})
 	if code := exitCode(all); code != exitUnrestored {
 		t.Errorf("exit code %d, want %d", code, exitUnrestored)
+	}
+}
+
+// TestHostThatCannotBeAskedIsUnrestoredOnlyWhenTheDatabaseSaysSo has a campaign that ended well, one that did not put its
+// host back, and one that never ended.
+func TestHostThatCannotBeAskedIsUnrestoredOnlyWhenTheDatabaseSaysSo(t *testing.T) {
+	change := []lab.Change{{Knob: lab.KnobID{Kind: lab.KnobSysctl, Name: "net.core.somaxconn"}, From: lab.Value{Text: "4096"}, To: lab.Value{Text: "8192"}}}
+	for name, tc := range map[string]struct {
+		outcome *lab.Outcome
+		host    string
+		code    int
+	}{
+		"put back":      {&lab.Outcome{Status: lab.StatusDone}, "10.0.0.1", exitFailed},
+		"not put back":  {&lab.Outcome{Status: lab.StatusUnrestored, Unrestored: map[lab.HostName][]lab.Restored{"here": nil}}, "10.0.0.1", exitUnrestored},
+		"never ended":   {nil, "10.0.0.1", exitUnrestored},
+		"another host":  {nil, "10.0.0.2", exitFailed},
+		"no database":   {nil, "", exitFailed},
+		"another port":  {nil, "10.0.0.1:2222", exitFailed},
+		"another login": {nil, "root@10.0.0.1", exitUnrestored},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCommand(t)
+			if tc.host == "" {
+				tc.host = "10.0.0.1"
+			} else {
+				pl := planned(t, study)
+				pl.Experiment.Hosts = []lab.Host{{Name: "here", Address: "10.0.0.1"}}
+				s, err := store.Open(t.Context(), filepath.Join(c.dir, "lab.db"))
+				must(t, err)
+				_, err = s.Begin(t.Context(), "small-1", pl)
+				must(t, err)
+				must(t, s.Originals(t.Context(), "small-1", "here", change))
+				if tc.outcome != nil {
+					must(t, s.Commit(t.Context(), "small-1", lab.Record{Outcome: tc.outcome}))
+				}
+				must(t, s.Close())
+			}
+			for _, line := range [][]string{{"restore", tc.host}, {"restore", "--check", tc.host}} {
+				code := c.run(line...)
+				if told := strings.Contains(c.err.String(), "not put back as it was"); code != tc.code || told != (tc.code == exitUnrestored) || !strings.Contains(c.out.String(), tc.host+": cannot be asked\n") {
+					t.Errorf("%v: exit code %d, want %d: %s%s", line, code, tc.code, c.out, c.err)
+				}
+			}
+		})
+	}
+}
+
+func TestInterruptedCommandSaysNoMore(t *testing.T) {
+	killed := &hostError{err: fmt.Errorf("lab x: debootstrap: %w; its last lines:\nI: Retrieving", errors.Join(context.Canceled, errors.New("signal: killed"))), hint: "let the engine reach a registry"}
+	var said strings.Builder
+	err := curt(errors.Join(killed, killed, errors.New("remove network x: in use")))
+	printError(&said, err)
+	if said.String() != "ngxlab: remove network x: in use\nngxlab: interrupted\n" && said.String() != "ngxlab: interrupted\nngxlab: remove network x: in use\n" || exitCode(err) != exitInterrupted {
+		t.Errorf("exit code %d: %s", exitCode(err), said.String())
+	}
+	campaign := &hinted{err: &interruptedError{id: "small-1", runs: 2}, hint: "resume it"}
+	if err := curt(campaign); !strings.Contains(err.Error(), "small-1 was interrupted after 2 runs") {
+		t.Error(err)
+	}
+}
+
+func TestUnusableDestinationIsAWrongUse(t *testing.T) {
+	for _, line := range [][]string{{"ro ot@web"}, {"--jump", "a,,b", "web"}, {"--", "-x@web"}, {"user@"}} {
+		c := newCommand(t)
+		if code := c.run(append([]string{"hosts", "list"}, line...)...); code != exitUsage || !strings.Contains(c.err.String(), "hint: ") {
+			t.Errorf("%v: exit code %d: %s", line, code, c.err)
+		}
 	}
 }
 

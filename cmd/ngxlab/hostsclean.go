@@ -60,6 +60,9 @@ func hostsClean(ctx context.Context, a *app, x lab.Experiment, asJSON bool) erro
 // cleanOne cleans a host on which nothing is left changed: the agent refuses others, without knowing the cure.
 func (a *app) cleanOne(ctx context.Context, x lab.Experiment, i int, m *machine) (cleaned, error) {
 	name := x.Hosts[i].Name
+	if err := a.mayChange(ctx, x.Name, x.Hosts[i]); err != nil {
+		return cleaned{}, err
+	}
 	left, err := m.pending(ctx)
 	if err == nil && len(left) > 0 {
 		err = &hinted{

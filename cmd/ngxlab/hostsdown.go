@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,14 +13,15 @@ import (
 )
 
 // downOptions are the flags of hosts down.
-type downOptions struct{ images, json bool }
+type downOptions struct{ images, force, json bool }
 
 func newHostsDown(a *app) *cobra.Command {
 	o := downOptions{}
 	cmd := &cobra.Command{
-		Use:     "down FILE|LAB…",
-		Short:   "Remove Docker labs: their containers, networks and keys, and nothing else",
-		Long:    "A lab is named after its experiment, and is found by its label: \"ngxlab hosts list\" shows those there are.",
+		Use:   "down FILE|LAB…",
+		Short: "Remove Docker labs: their containers, networks and keys, and nothing else",
+		Long: "A lab is named after its experiment, and is found by its label: \"ngxlab hosts list\" shows those there are. One that a\n" +
+			"campaign holds stays, and so does another user's.",
 		Example: "  ngxlab hosts down study.yaml\n  ngxlab hosts down docker-lab --images",
 		Args:    args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
@@ -31,6 +33,7 @@ func newHostsDown(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&o.images, "images", false, "also remove the images that ngxlab made")
+	cmd.Flags().BoolVar(&o.force, "force", false, "also a lab that a campaign holds, or that is another user's")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print an array")
 	return cmd
 }
@@ -66,26 +69,43 @@ type downLab struct {
 func hostsDown(ctx context.Context, a *app, labs []string, o downOptions) error {
 	e, err := a.docker.open(ctx, a)
 	if err != nil {
-		return engineError(err)
+		return withCure(err)
 	}
 	var errs []error
 	all := make([]downLab, len(labs))
 	for i, name := range labs {
 		began := time.Now()
-		r, err := e.Down(ctx, name)
-		errs = append(errs, engineError(err))
+		down := e.Down
+		if o.force {
+			down = e.ForceDown
+		}
+		r, err := down(ctx, name)
+		errs = append(errs, notDown(name, err))
 		all[i] = downLab{Lab: name, Containers: orEmpty(r.Containers), Networks: orEmpty(r.Networks), Keys: orEmpty(r.Keys), TookS: time.Since(began).Seconds()}
 	}
 	if o.images {
 		images, err := e.RemoveImages(ctx)
 		all[len(all)-1].Images = images
-		errs = append(errs, engineError(err))
+		errs = append(errs, withCure(err))
 	}
 	return errors.Join(append(errs, printDown(a, all, o))...)
 }
 
-// engineError gives what went wrong with the engine its advice; nil stays nil.
-func engineError(err error) error {
+// notDown adds to why a lab was not taken down how it is all the same.
+func notDown(name string, err error) error {
+	var problem *docker.Problem
+	if errors.As(err, &problem) && (problem.Kind == docker.Held || problem.Kind == docker.Foreign) {
+		cure := problem.Cure
+		if problem.Kind == docker.Foreign {
+			cure = "ask who made it"
+		}
+		return &hostError{err: err, hint: fmt.Sprintf("%s; \"ngxlab hosts down --force %s\" takes the lab down all the same", cure, name)}
+	}
+	return withCure(err)
+}
+
+// withCure gives what went wrong with the engine its advice; nil stays nil.
+func withCure(err error) error {
 	var problem *docker.Problem
 	if errors.As(err, &problem) {
 		return &hostError{err: err, hint: problem.Cure}

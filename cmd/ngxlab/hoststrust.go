@@ -64,11 +64,17 @@ func hostsTrust(ctx context.Context, a *app, x lab.Experiment, o trustOptions) e
 		keys[i], err = ssh.HostKeys(ctx, sshDestination(x.Hosts[i]), a.ssh)
 		return named(x.Hosts[i], err)
 	})
-	all := []shownKey{}
+	all := []any{} // with hostFailed where a host shows none, or another key than it should
 	for i, h := range x.Hosts {
 		if errs[i] == nil {
 			shown, err := a.trustOne(ctx, h, keys[i], o)
-			all, errs[i] = append(all, shown...), err
+			errs[i] = err
+			for _, k := range shown {
+				all = append(all, k)
+			}
+		}
+		if errs[i] != nil {
+			all = append(all, hostFailed{h.Name, errs[i].Error()})
 		}
 	}
 	var err error

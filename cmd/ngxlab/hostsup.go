@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -57,6 +58,10 @@ func hostsUp(ctx context.Context, a *app, x lab.Experiment, o upOptions) error {
 	}
 	l.Subnet, a.docker.rootfs = o.subnet, o.rootfs
 	up, err := a.labUp(ctx, l)
+	var problem *docker.Problem
+	if errors.As(err, &problem) && problem.Kind == docker.BadSubnet {
+		return &usageError{err: problem, hint: problem.Cure}
+	}
 	if err != nil {
 		return atLab(x, err)
 	}

@@ -179,5 +179,82 @@ func TestMissingEngineIsToldWithTheCure(t *testing.T) {
 		if code := c.run(line...); code != exitFailed || !strings.Contains(c.err.String(), "nowhere.sock") || !strings.Contains(c.err.String(), "hint: install Docker") {
 			t.Errorf("%v: exit code %d: %s", line, code, c.err)
 		}
+		if n := strings.Count(c.err.String(), "reach the Docker engine"); n != 1 {
+			t.Errorf("%v: the engine is told of %d times: %s", line, n, c.err)
+		}
 	}
+	if c.run("hosts", "list", "DIR/lab.yaml"); strings.Count(c.out.String(), hostNoEngine) != 4 {
+		t.Errorf("hosts list says %s", c.out)
+	}
+}
+
+// TestLabThatACampaignHoldsStays takes down and changes a lab while load runs in it.
+func TestLabThatACampaignHoldsStays(t *testing.T) {
+	l := inLab(t)
+	l.build()
+	p := l.start("run", "DIR/lab.yaml", "--seed", kernelFirst, "--json")
+	e := p.until("run", kind(lab.EventRun))
+	l.with("other.yaml", "memory: 1GiB", "memory: 2GiB")
+	for _, line := range [][]string{{"hosts", "down", "DIR/lab.yaml"}, {"hosts", "up", "DIR/other.yaml"}, {"plan", "DIR/other.yaml"}, {"run", "DIR/other.yaml"}, {"hosts", "clean", "DIR/lab.yaml"}} {
+		code := l.do(line...)
+		for _, want := range []string{"in use by " + l.person, "campaign " + string(e.Campaign), "since 2", "hint: wait until that campaign has ended, or end it"} {
+			if code != exitFailed || !strings.Contains(l.err.String(), want) {
+				t.Errorf("%v: exit code %d, %q is missing: %s", line, code, want, l.err)
+			}
+		}
+	}
+	said := l.must([]int{exitDone}, "hosts", "list")
+	if strings.Count(said, "docker, lab "+l.name+" of "+l.person) != 4 || strings.Count(said, "campaign "+string(e.Campaign)) != 4 {
+		t.Errorf("hosts list says %s", said)
+	}
+	p.signal(syscall.SIGINT)
+	p.mustEnd(exitInterrupted, "web: as it was before the campaign")
+	if said := l.must([]int{exitDone}, "hosts", "list"); strings.Count(said, l.name+" of ") != 4 || strings.Contains(said, string(e.Campaign)) {
+		t.Errorf("afterwards hosts list says %s", said)
+	}
+	l.docker("pause", l.container("gen1"))
+	if said := l.must([]int{exitDone}, "hosts", "list"); strings.Count(said, "  "+statePaused+"  ") != 1 {
+		t.Errorf("of a paused container hosts list says %s", said)
+	}
+	l.must([]int{exitDone}, "hosts", "down", "DIR/lab.yaml")
+	if said := l.err.String(); !strings.Contains(said, "gen1 cannot be asked whether a campaign holds it: it is paused") {
+		t.Errorf("down says %s", said)
+	}
+}
+
+func TestHeldLabIsTakenDownByForce(t *testing.T) {
+	l := inLab(t)
+	l.build()
+	p := l.start("run", "DIR/lab.yaml", "--seed", kernelFirst, "--json")
+	p.until("run", kind(lab.EventRun))
+	if code := l.do("hosts", "down", l.name); code != exitFailed || !strings.Contains(l.err.String(), `"ngxlab hosts down --force `+l.name+`" takes the lab down all the same`) {
+		t.Errorf("exit code %d: %s", code, l.err)
+	}
+	l.must([]int{exitDone}, "hosts", "down", "--force", l.name)
+	if p.exit() == exitDone {
+		t.Error("the campaign is done without its hosts")
+	}
+	if left := l.docker("ps", "-aq", "--filter", "label=ngxlab.lab="+l.name); left != "" {
+		t.Errorf("left are %s", left)
+	}
+}
+
+func TestLabOfAnotherUserIsNeitherUsedNorChanged(t *testing.T) {
+	l := inLab(t)
+	l.must([]int{exitDone}, "hosts", "up", "DIR/lab.yaml")
+	t.Setenv("XDG_STATE_HOME", filepath.Join(l.dir, "another"))
+	first := l.person
+	l.person = "ben@laptop"
+	for _, line := range [][]string{{"hosts", "up", "DIR/lab.yaml"}, {"run", "DIR/lab.yaml"}, {"hosts", "facts", "DIR/lab.yaml"}, {"hosts", "down", "DIR/lab.yaml"}, {"hosts", "clean", "DIR/lab.yaml"}, {"restore", "DIR/lab.yaml"}} {
+		if code := l.do(line...); code != exitFailed || !strings.Contains(l.err.String(), "lab "+l.name+" of "+first+" is there on this engine") || !strings.Contains(l.err.String(), "hint: ") {
+			t.Errorf("%v: exit code %d: %s", line, code, l.err)
+		}
+	}
+	if said := l.must([]int{exitDone}, "hosts", "list", "DIR/lab.yaml"); strings.Count(said, "of "+first) != 4 || strings.Count(said, hostAnswers) != 4 {
+		t.Errorf("hosts list says %s", said)
+	}
+	if n := len(strings.Fields(l.docker("ps", "-q", "--filter", "label=ngxlab.lab="+l.name))); n != 4 {
+		t.Errorf("%d containers are left, want 4", n)
+	}
+	l.must([]int{exitDone}, "hosts", "down", "--force", "DIR/lab.yaml")
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"ngxlab/agent/wire"
 	"ngxlab/lab"
+	"ngxlab/store"
 )
 
 // restoreOptions are the flags of restore.
@@ -24,7 +27,10 @@ func newRestore(a *app) *cobra.Command {
 		Short: "Put hosts back as they were, from their own journals (default: this machine)",
 		Long: "restore asks the journal of each host what a campaign left changed, and puts it back. It needs neither the\n" +
 			"experiment file nor the database, and works from any machine. A HOST is [user@]host[:port], a name of\n" +
-			"~/.ssh/config, or local; after an experiment FILE it is a name from there (default: all of its hosts).",
+			"~/.ssh/config, or local; after an experiment FILE it is a name from there (default: all of its hosts).\n\n" +
+			"The exit code is 3 when a host is known not to be as it was: its journal says so, or it was not put back, or it cannot be\n" +
+			"asked and the database (--db) has a campaign that changed it and did not put it back. It is 1 when a host cannot be\n" +
+			"asked and nothing of that is known.",
 		Example: "  ngxlab restore --check\n  ngxlab restore\n  ngxlab restore root@web1 local\n  ngxlab restore study.yaml web1",
 		RunE: func(cmd *cobra.Command, given []string) error {
 			x, err := chosen(given, o.access)
@@ -45,7 +51,8 @@ type restored struct {
 	Host     lab.HostName   `json:"host"`
 	Pending  []lab.Pending  `json:"pending,omitempty"`
 	Restored []lab.Restored `json:"restored,omitempty"`
-	Gone     bool           `json:"gone,omitempty"` // a container that is not up: its sysctls are gone with it
+	Gone     bool           `json:"gone,omitempty"`    // a container that is not up: its sysctls are gone with it
+	Unknown  bool           `json:"unknown,omitempty"` // the host could not be asked
 	Error    string         `json:"error,omitempty"`
 	err      error
 }
@@ -60,7 +67,7 @@ func restore(ctx context.Context, a *app, x lab.Experiment, o restoreOptions) er
 	var bad []lab.HostName
 	for i, r := range results {
 		errs[i] = r.err
-		if r.err != nil && !inUse(r.err) || len(r.Pending) > 0 {
+		if len(r.Pending) > 0 || r.err != nil && !r.Unknown && !inUse(r.err) && !isForeign(r.err) || r.Unknown && a.leftChanged(ctx, x, x.Hosts[i]) {
 			bad = append(bad, r.Host)
 		}
 	}
@@ -69,6 +76,37 @@ func restore(ctx context.Context, a *app, x lab.Experiment, o restoreOptions) er
 		err = errors.Join(err, &unrestoredError{hosts: bad, restore: a.restoreCommand(x, bad)})
 	}
 	return err
+}
+
+// leftChanged reports whether the database has a campaign that changed a host, which cannot be asked, and did not put it
+// back.
+func (a *app) leftChanged(ctx context.Context, x lab.Experiment, h lab.Host) bool {
+	found := false
+	err := a.reading(ctx, func(s *store.Store) error {
+		left, err := s.Left(ctx)
+		for _, l := range left {
+			pl, err := s.Plan(ctx, l.Campaign)
+			if err != nil {
+				return err
+			}
+			found = found || slices.ContainsFunc(pl.Experiment.Hosts, func(other lab.Host) bool {
+				return other.Name == l.Host && sameHost(x.Name, h, pl.Experiment.Name, other)
+			})
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		a.note("what campaigns left changed on %s could not be read: %v", h.Name, err)
+	}
+	return found
+}
+
+// sameHost reports whether two hosts are one, as far as their experiments show it.
+func sameHost(labA string, a lab.Host, labB string, b lab.Host) bool {
+	if isDocker(a) || isDocker(b) {
+		return isDocker(a) && isDocker(b) && labA == labB && a.Name == b.Name
+	}
+	return a.Local == b.Local && a.Address == b.Address && a.Port == b.Port
 }
 
 // inUse reports whether a host answered that a campaign has it: that campaign puts it back.
@@ -97,12 +135,15 @@ func (a *app) restoreOne(ctx context.Context, x lab.Experiment, i int, check boo
 		r.Gone = true
 		return r
 	case err != nil:
-		r.err, r.Error = err, err.Error()
+		r.err, r.Error, r.Unknown = err, err.Error(), true
 		return r
 	case check:
 		r.Pending, err = m.pending(ctx)
+		r.Unknown = err != nil
 	default:
-		r.Restored, err = a.putBack(ctx, x, h.Name, m)
+		if err = a.mayChange(ctx, x.Name, h); err == nil {
+			r.Restored, err = a.putBack(ctx, x, h.Name, m)
+		}
 	}
 	if r.err = errors.Join(err, m.close()); r.err != nil {
 		r.Error = r.err.Error()
@@ -132,6 +173,9 @@ func printRestored(a *app, results []restored, o restoreOptions) error {
 		if r.Gone {
 			p.line("%s: its container is not up: nothing to put back", r.Host)
 			continue
+		}
+		if r.Unknown {
+			p.line("%s: cannot be asked", r.Host)
 		}
 		if r.err == nil && len(r.Pending) == 0 && len(r.Restored) == 0 {
 			p.line("%s: nothing to put back", r.Host)

@@ -196,6 +196,9 @@ func TestChangedKeyIsRefusedWithBothFingerprintsAndNeverReplaced(t *testing.T) {
 			t.Errorf("%v: exit code %d: %s", line, code, m.err)
 		}
 	}
+	if code := m.do("hosts", "trust", "--yes", "--json", "DIR/tuned.yaml"); code != exitFailed || !strings.Contains(m.out.String(), `"host": "web",`) || !strings.Contains(m.out.String(), `"error": "web: the host key of `) {
+		t.Errorf("exit code %d: %s", code, m.out)
+	}
 	if got := string(m.read(filepath.Join(m.dir, "home", ".ssh", "known_hosts"))); got != swapped {
 		t.Errorf("the known hosts are %s", got)
 	}

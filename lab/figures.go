@@ -55,7 +55,13 @@ const (
 	ServerAccepts   Metric = "server_accepts"
 	LittleRatio     Metric = "little_ratio"
 	ServerPSS       Metric = "server_pss_bytes"
-	YardstickS      Metric = "yardstick_s" // mean CPU time of the fixed work before and after
+
+	ServerThrottledS Metric = "server_throttled_s"             // waited for the target's CPU quota within the window, summed over CPUs
+	ServerThrottled  Metric = "server_throttled_periods_ratio" // share of the quota's periods in which it was used up
+	ClientThrottledS Metric = "client_throttled_s"             // of the load host that waited most
+	ClientThrottled  Metric = "client_throttled_periods_ratio" // of the load host with the largest
+
+	YardstickS Metric = "yardstick_s" // mean CPU time of the fixed work before and after
 )
 
 // IsLatency reports whether m is a time that requests took.

@@ -41,15 +41,31 @@ func environmentRules() []Rule {
 	}
 }
 
-// eachHost judges every host and returns the gravest finding; hosts that could not be judged count only when none could.
+// eachHost judges every host and returns the gravest finding. A host that could not be judged is graver than one where
+// nothing was found; one that the rule does not concern has a finding without outcome.
 func eachHost(o Observation, judge func(HostView) lab.Finding) lab.Finding {
-	worst := unknown("no observation of any host")
+	worst := lab.Finding{}
 	for _, h := range o.Hosts {
-		if f := judge(h); gravity(f) > gravity(worst) {
+		if f := judge(h); concern(f) > concern(worst) {
 			worst = f
 		}
 	}
+	if worst.Outcome == "" {
+		return unknown("no observation of any host")
+	}
 	return worst
+}
+
+func concern(f lab.Finding) int {
+	switch f.Outcome {
+	case "":
+		return -1
+	case lab.Quiet:
+		return 0
+	case lab.NotEvaluated:
+		return 1
+	}
+	return gravity(f)
 }
 
 func gravity(f lab.Finding) int {
@@ -82,6 +98,9 @@ func foreignCPU(o Observation) lab.Finding {
 // hostSpeed: the CPU time of the same work tells how fast the cores are; steal does not show it.
 func hostSpeed(o Observation) lab.Finding {
 	return eachHost(o, func(h HostView) lab.Finding {
+		if !h.YardBefore.Known && !h.YardAfter.Known {
+			return lab.Finding{} // not timed: another host is on the same CPUs
+		}
 		if !h.YardBefore.Known || !h.YardAfter.Known {
 			return unknown("no yardstick before and after")
 		}

@@ -18,8 +18,13 @@ func derived(in Input, o Observation, s series) lab.Figures {
 	put(lab.ServerRequests, o.Counts.Requests)
 	put(lab.ServerAccepts, o.Counts.Accepts)
 	put(lab.ServerCPU, o.Server.Cores)
-	put(lab.ClientBusy, o.Client.Busy)
-	put(lab.ClientThreadMax, o.Client.ThreadMax)
+	if len(o.Client.Unseen) == 0 {
+		put(lab.ClientBusy, o.Client.Busy)
+	}
+	if len(o.Client.UnseenThreads) == 0 {
+		put(lab.ClientThreadMax, o.Client.ThreadMax)
+	}
+	putThrottled(put, o.Hosts)
 	put(lab.CPUPerRequest, cpuPerRequest(in, s))
 	put(lab.ClientCPU, clientCores(in, s))
 	put(lab.LittleRatio, little(o))
@@ -27,8 +32,8 @@ func derived(in Input, o Observation, s series) lab.Figures {
 	if len(o.Server.Workers) > 0 {
 		f[lab.ServerCPUWorker] = o.Server.Workers[0]
 	}
-	if a, b, ok := s.edges(in.Run.Cell.Target, anySample); ok {
-		put(lab.ServerBusy, busyShare(a, b, serverCPUs(in)))
+	if those, ok := s.edges(in.Run.Cell.Target, anySample); ok {
+		put(lab.ServerBusy, busyShare(those, serverCPUs(in)))
 	}
 	if cores, n, d := f[lab.ClientCPU], o.Figures[lab.Requests], o.Figures[lab.DurationS]; cores > 0 && n > 0 {
 		put(lab.ClientCPUPerReq, known(cores*d/n))
@@ -43,31 +48,31 @@ func derived(in Input, o Observation, s series) lab.Figures {
 func cpuPerRequest(in Input, s series) Number {
 	target := in.Run.Cell.Target
 	both := func(sample lab.Sample) bool { return hasStatus(sample) && hasServer(sample) }
-	a, b, ok := s.edges(target, both)
+	those, ok := s.edges(target, both)
 	if !ok {
-		a, b, ok = s.ends(target, both)
+		those, ok = s.ends(target, both)
 	}
-	if !ok || restarted([]lab.Sample{a, b}) != "" {
+	if !ok || restarted(those) != "" {
 		return Number{}
 	}
-	requests := float64(b.Status.Requests) - float64(a.Status.Requests) - (float64(b.Status.Polls) - float64(a.Status.Polls))
-	cpu := processSeconds(a, b, isServer)
-	if requests <= 0 || cpu <= 0 {
+	requests, cpu := those.counted(requestsOf), those.cpuSeconds(isServer)
+	if !requests.Known || requests.Value <= 0 || !cpu.Known || cpu.Value <= 0 {
 		return Number{}
 	}
-	return known(cpu / requests)
+	return known(cpu.Value / requests.Value)
 }
 
+// clientCores are those that the load processes of all hosts used, unknown when those of one host are.
 func clientCores(in Input, s series) Number {
-	total := Number{}
+	var all []Number
 	for _, host := range loadHosts(in) {
-		a, b, ok := s.edges(host, hasPIDs(loadPIDs(in, host)))
-		if !ok {
-			return Number{}
+		cores := Number{}
+		if those, ok := s.edges(host, hasPIDs(loadPIDs(in, host))); ok {
+			cores = those.cores(those.cpuSeconds(isLoad))
 		}
-		total = sum(total, known(processSeconds(a, b, func(p lab.ProcessSample) bool { return p.Role == lab.LoadProcess })/seconds(a, b)))
+		all = append(all, cores)
 	}
-	return total
+	return total(all)
 }
 
 // little is n/D × R / c with the measured mean R: how many of the connections had a request in progress.

@@ -3,6 +3,7 @@ package observe
 import (
 	"bytes"
 	"fmt"
+	"strings"
 
 	"ngxlab/lab"
 )
@@ -36,6 +37,7 @@ func generatorRules() []Rule {
 	return []Rule{
 		{"client-cpu", Instrument, clientCPU},
 		{"client-single-thread", Instrument, clientSingleThread},
+		{"client-throttled", Instrument, clientThrottled},
 		{"client-fds", Instrument, clientFDs},
 		{"fewer-connections", Instrument, fewerConnections},
 		{"short-run", Instrument, shortRun},
@@ -48,8 +50,8 @@ func generatorRules() []Rule {
 
 func clientCPU(o Observation) lab.Finding {
 	busy := o.Client.Busy
-	if !busy.Known {
-		return unknown("no samples of the load hosts within the window")
+	if !busy.Known || busy.Value < clientBusy && len(o.Client.Unseen) > 0 {
+		return unseen("no samples of the load hosts within the window", o.Client.Unseen)
 	}
 	values := map[string]float64{"busy_ratio": busy.Value, "threshold": clientBusy}
 	if busy.Value < clientBusy {
@@ -61,8 +63,8 @@ func clientCPU(o Observation) lab.Finding {
 
 func clientSingleThread(o Observation) lab.Finding {
 	thread := o.Client.ThreadMax
-	if !thread.Known {
-		return unknown("no samples of the load processes' threads within the window")
+	if !thread.Known || thread.Value < clientThread && len(o.Client.UnseenThreads) > 0 {
+		return unseen("no samples of the load processes' threads within the window", o.Client.UnseenThreads)
 	}
 	values := map[string]float64{"cores": thread.Value, "threshold": clientThread}
 	if thread.Value < clientThread {
@@ -70,6 +72,15 @@ func clientSingleThread(o Observation) lab.Finding {
 	}
 	return with(found(lab.LowerBound, "Use more processes, or threads where the tool has them (ab has one).",
 		"the busiest thread used %.2f of a core, limit %.2f", thread.Value, clientThread), values)
+}
+
+// unseen is a rule that lacks the observation of some load hosts. One that is at its limit is enough to fire; below it the
+// others must be known as well.
+func unseen(why string, hosts []lab.HostName) lab.Finding {
+	if len(hosts) > 0 {
+		why += ": " + strings.Trim(fmt.Sprint(hosts), "[]")
+	}
+	return unknown(why)
 }
 
 // emfile is what the C library says for EMFILE.

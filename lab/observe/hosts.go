@@ -10,38 +10,49 @@ import (
 func client(in Input, s series) ClientView {
 	var v ClientView
 	v.SharedCPUs, v.SharedKnown = sharedCPUs(in)
+	var retrans, opens []Number
 	for _, host := range loadHosts(in) {
-		pids := loadPIDs(in, host)
-		a, b, ok := s.edges(host, hasPIDs(pids))
-		if !ok {
-			continue
+		if busy := generatorBusy(in, s, host); busy.Known {
+			v.Busy = larger(v.Busy, busy)
+		} else {
+			v.Unseen = append(v.Unseen, host)
 		}
-		v.Busy = larger(v.Busy, busyShare(a, b, generatorCPUs(in, host)))
-		v.Busy = larger(v.Busy, quotaShare(a, b, in.Facts[host].CgroupCPUs))
-		v.ThreadMax = larger(v.ThreadMax, busiestThread(a, b, pids))
+		if thread := busiestThread(s, host, loadPIDs(in, host)); thread.Known {
+			v.ThreadMax = larger(v.ThreadMax, thread)
+		} else {
+			v.UnseenThreads = append(v.UnseenThreads, host)
+		}
+		retrans, opens = append(retrans, s.counter(host, "TCPSynRetrans")), append(opens, s.counter(host, "ActiveOpens"))
 	}
-	for _, host := range loadHosts(in) {
-		v.SynRetrans = sum(v.SynRetrans, s.counter(host, "TCPSynRetrans"))
-		v.ActiveOpens = sum(v.ActiveOpens, s.counter(host, "ActiveOpens"))
-	}
+	v.SynRetrans, v.ActiveOpens = total(retrans), total(opens)
 	return v
 }
+
+// generatorBusy is the busy share of the CPUs that the load processes of a host may use or, if that is more, of its quota;
+// unknown when either is.
+func generatorBusy(in Input, s series, host lab.HostName) Number {
+	those, ok := s.edges(host, hasPIDs(loadPIDs(in, host)))
+	if !ok {
+		return Number{}
+	}
+	busy, quota := busyShare(those, generatorCPUs(in, host)), in.Facts[host].CgroupCPUs
+	if quota <= 0 || !busy.Known {
+		return busy
+	}
+	used := those.cores(those.cpuSeconds(isLoad))
+	if !used.Known {
+		return Number{}
+	}
+	return larger(busy, known(used.Value/quota))
+}
+
+func isLoad(p lab.ProcessSample) bool { return p.Role == lab.LoadProcess }
 
 func larger(a, b Number) Number {
 	if !a.Known || b.Known && b.Value > a.Value {
 		return b
 	}
 	return a
-}
-
-func sum(a, b Number) Number {
-	switch {
-	case !a.Known:
-		return b
-	case !b.Known:
-		return a
-	}
-	return known(a.Value + b.Value)
 }
 
 // loadHosts are the hosts that ran load processes, by name.
@@ -94,15 +105,6 @@ func generatorCPUs(in Input, host lab.HostName) []int {
 	return slices.Compact(cpus)
 }
 
-// quotaShare is the share of a CPU quota that load processes used; unknown without a quota.
-func quotaShare(a, b lab.Sample, quota float64) Number {
-	if quota <= 0 {
-		return Number{}
-	}
-	load := processSeconds(a, b, func(p lab.ProcessSample) bool { return p.Role == lab.LoadProcess })
-	return known(load / seconds(a, b) / quota)
-}
-
 // sharedCPUs are the CPUs that server and generators on its kernel may both use; known when the target's CPUs are.
 func sharedCPUs(in Input) ([]int, bool) {
 	target := in.Run.Cell.Target
@@ -126,39 +128,19 @@ func sharedCPUs(in Input) ([]int, bool) {
 }
 
 // busyShare is the mean busy share of some CPUs; stolen time counts neither way.
-func busyShare(a, b lab.Sample, cpus []int) Number {
+func busyShare(those span, cpus []int) Number {
+	spent, ok := those.cpus()
 	busy, idle := 0.0, 0.0
-	for _, after := range b.CPUs {
-		i := slices.IndexFunc(a.CPUs, func(c lab.CPUTimes) bool { return c.CPU == after.CPU })
-		if i < 0 || !slices.Contains(cpus, after.CPU) {
-			continue
+	for _, c := range spent {
+		if slices.Contains(cpus, c.CPU) {
+			busy += c.BusyS()
+			idle += c.IdleS
 		}
-		busy += after.BusyS() - a.CPUs[i].BusyS()
-		idle += after.IdleS - a.CPUs[i].IdleS
 	}
-	if busy+idle <= 0 {
+	if !ok || busy+idle <= 0 {
 		return Number{}
 	}
 	return known(busy / (busy + idle))
-}
-
-func busiestThread(a, b lab.Sample, pids []int) Number {
-	before := map[int]float64{}
-	for _, p := range a.Processes {
-		for thread, s := range p.Threads {
-			before[thread] = s
-		}
-	}
-	busiest := Number{}
-	for _, p := range b.Processes {
-		if !slices.Contains(pids, p.PID) {
-			continue
-		}
-		for thread, s := range p.Threads {
-			busiest = larger(busiest, known((s-before[thread])/seconds(a, b)))
-		}
-	}
-	return busiest
 }
 
 // hosts looks at the environment on the target and every load host.
@@ -186,15 +168,16 @@ func environment(v *HostView, in Input, s series) {
 			v.Rebooted = true
 		}
 	}
-	if a, b, ok := s.ends(v.Name, anySample); ok {
-		v.SpanS = seconds(a, b)
-		v.SwapPages = known(float64(b.SwapPages) - float64(a.SwapPages))
-		v.ClockStepS = known(float64(b.WallNS-a.WallNS)/1e9 - seconds(a, b))
+	if those, ok := s.ends(v.Name, anySample); ok {
+		v.SpanS = those.seconds()
+		v.SwapPages = those.grown(func(sample lab.Sample) float64 { return float64(sample.SwapPages) })
+		v.ClockStepS = known(float64(those.last().WallNS-those[0].WallNS)/1e9 - v.SpanS)
 	}
-	if a, b, ok := s.edges(v.Name, complete(in, v.Name)); ok {
-		v.Foreign = foreign(a, b, in, s, v.Name)
-		v.Steal = steal(a, b)
+	if those, ok := s.edges(v.Name, complete(in, v.Name)); ok {
+		v.Foreign = foreign(those, in, s, v.Name)
+		v.Steal = steal(those)
 	}
+	throttled(v, in, s)
 }
 
 // complete says that a sample of a host shows all that the lab runs there.
@@ -208,31 +191,34 @@ func complete(in Input, host lab.HostName) func(lab.Sample) bool {
 // foreign is the CPU that was used by others than the lab's servers, generators and agents. /proc/stat shows a container
 // the whole machine, so the lab's own are those of every host on the kernel. Where both ends of all connections are on
 // it, the receive path is billed to the sending process; otherwise soft interrupts belong to no process and are left out.
-func foreign(a, b lab.Sample, in Input, s series, host lab.HostName) Number {
-	busy, bothEnds := 0.0, oneKernel(in)
-	for _, after := range b.CPUs {
-		i := slices.IndexFunc(a.CPUs, func(c lab.CPUTimes) bool { return c.CPU == after.CPU })
-		if i < 0 {
-			continue
-		}
-		busy += after.BusyS() - a.CPUs[i].BusyS()
-		if !bothEnds {
-			busy -= after.SoftIRQS - a.CPUs[i].SoftIRQS + after.IRQS - a.CPUs[i].IRQS
-		}
-	}
-	if len(b.CPUs) == 0 {
+func foreign(those span, in Input, s series, host lab.HostName) Number {
+	spent, ok := those.cpus()
+	if !ok {
 		return Number{}
 	}
-	cores := busy / seconds(a, b)
-	for _, name := range sharing(in, s, host) {
-		a, b, ok := s.edges(name, complete(in, name))
-		if !ok {
-			return Number{}
+	busy, bothEnds := 0.0, oneKernel(in)
+	for _, c := range spent {
+		busy += c.BusyS()
+		if !bothEnds {
+			busy -= c.SoftIRQS + c.IRQS
 		}
-		ours := processSeconds(a, b, func(lab.ProcessSample) bool { return true }) + b.AgentCPUS - a.AgentCPUS
-		cores -= ours / seconds(a, b)
 	}
-	return known(cores)
+	var ours []Number
+	for _, name := range sharing(in, s, host) {
+		ours = append(ours, ownCores(in, s, name))
+	}
+	return minus(those.cores(known(busy)), total(ours))
+}
+
+// ownCores are those that the lab used of a host: its processes there, and the agent.
+func ownCores(in Input, s series, host lab.HostName) Number {
+	those, ok := s.edges(host, complete(in, host))
+	if !ok {
+		return Number{}
+	}
+	processes := those.cpuSeconds(func(lab.ProcessSample) bool { return true })
+	agent := those.grown(func(sample lab.Sample) float64 { return sample.AgentCPUS })
+	return those.cores(total([]Number{processes, agent}))
 }
 
 // sharing are the hosts of the run and those sampled that are on a host's kernel, itself among them.
@@ -251,18 +237,14 @@ func oneKernel(in Input) bool {
 	return in.SharedKernel && !slices.ContainsFunc(loadHosts(in), elsewhere)
 }
 
-func steal(a, b lab.Sample) Number {
+func steal(those span) Number {
+	spent, ok := those.cpus()
 	stolen, all := 0.0, 0.0
-	for _, after := range b.CPUs {
-		i := slices.IndexFunc(a.CPUs, func(c lab.CPUTimes) bool { return c.CPU == after.CPU })
-		if i < 0 {
-			continue
-		}
-		before := a.CPUs[i]
-		stolen += after.StealS - before.StealS
-		all += after.StealS - before.StealS + after.BusyS() - before.BusyS() + after.IdleS - before.IdleS
+	for _, c := range spent {
+		stolen += c.StealS
+		all += c.StealS + c.BusyS() + c.IdleS
 	}
-	if all <= 0 {
+	if !ok || all <= 0 {
 		return Number{}
 	}
 	return known(stolen / all)

@@ -88,7 +88,7 @@ type CountView struct {
 type ServerView struct {
 	CPUs              int       // it may use
 	Quota             float64   // CPU time per time that its container may use; 0 = no bound
-	Workers           []float64 // cores per worker, descending
+	Workers           []float64 // cores per worker, descending; nil = not known
 	Cores             Number    // all processes
 	FDs, FDLimit      Number    // of the worker with the highest share
 	WorkerConnections Number    // per worker, from the configuration
@@ -100,12 +100,14 @@ type ServerView struct {
 
 // ClientView is the generators within the window.
 type ClientView struct {
-	Busy        Number // busiest host: share of the CPUs the generators may use
-	ThreadMax   Number // busiest thread, cores
-	SynRetrans  Number // Δ TCPSynRetrans of the load hosts
-	ActiveOpens Number
-	SharedCPUs  []int // CPUs that generators and server may both use
-	SharedKnown bool
+	Busy          Number         // busiest host: share of the CPUs, or of the quota, that the generators may use
+	Unseen        []lab.HostName // load hosts whose share is not known
+	ThreadMax     Number         // busiest thread, cores
+	UnseenThreads []lab.HostName // load hosts whose threads are not known
+	SynRetrans    Number         // growth of TCPSynRetrans, of all load hosts
+	ActiveOpens   Number
+	SharedCPUs    []int // CPUs that generators and server may both use
+	SharedKnown   bool
 }
 
 // HostView is one host over the window.
@@ -119,6 +121,7 @@ type HostView struct {
 	ClockStepS   Number // Δ wall clock − Δ monotonic clock
 	SpanS        float64
 	Rebooted     bool
+	Throttle     ThrottleView
 	YardBefore   Number // CPU seconds of the yardstick, mean over cores
 	YardAfter    Number
 	YardMedian   Number

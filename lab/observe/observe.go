@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -63,15 +64,13 @@ func valueText(v lab.Value) string {
 func counts(in Input, s series) CountView {
 	target := in.Run.Cell.Target
 	var c CountView
-	if a, b, ok := s.ends(target, hasStatus); ok && s.encloses(target, a, b) && b.Status.Requests >= a.Status.Requests {
-		polls := float64(b.Status.Polls) - float64(a.Status.Polls)
-		c.Requests = known(float64(b.Status.Requests) - float64(a.Status.Requests) - polls)
-		c.Accepts = known(float64(b.Status.Accepts) - float64(a.Status.Accepts) - polls)
-		c.Unhandled = known((float64(b.Status.Accepts) - float64(a.Status.Accepts)) - (float64(b.Status.Handled) - float64(a.Status.Handled)))
+	if those, ok := s.ends(target, hasStatus); ok && s.encloses(target, those) {
+		c.Requests, c.Accepts = those.counted(requestsOf), those.counted(acceptsOf)
+		c.Unhandled = minus(c.Accepts, those.counted(handledOf))
 	}
 	c.ActiveMedian = activeMedian(s.inside(target))
-	if a, b, ok := s.ends(target, hasListener(in.Serving.Port)); ok {
-		c.ListenDrops = known(drops(b, in.Serving.Port) - drops(a, in.Serving.Port))
+	if those, ok := s.ends(target, hasListener(in.Serving.Port)); ok {
+		c.ListenDrops = those.dropped(in.Serving.Port)
 	}
 	c.ListenOverflows = s.counter(target, "ListenOverflows")
 	return c
@@ -83,16 +82,6 @@ func hasListener(port int) func(lab.Sample) bool {
 	return func(s lab.Sample) bool {
 		return slices.ContainsFunc(s.Listeners, func(l lab.Listener) bool { return l.Port == port })
 	}
-}
-
-func drops(s lab.Sample, port int) float64 {
-	sum := 0.0
-	for _, l := range s.Listeners {
-		if l.Port == port {
-			sum += float64(l.Drops)
-		}
-	}
-	return sum
 }
 
 // fewestActive is the number of readings that a median of open connections needs.
@@ -127,9 +116,9 @@ func server(in Input, s series) ServerView {
 		v.Listeners = len(listens.FindAllString(config, -1))
 	}
 	target := in.Run.Cell.Target
-	if a, b, ok := s.edges(target, hasServer); ok {
-		v.Workers = workerCores(a, b)
-		v.Cores = known(processSeconds(a, b, isServer) / seconds(a, b))
+	if those, ok := s.edges(target, hasServer); ok {
+		v.Workers = workerCores(those)
+		v.Cores = those.cores(those.cpuSeconds(isServer))
 	}
 	v.FDs, v.FDLimit = fullestWorker(s.of[target])
 	v.Restarted = restarted(s.of[target])
@@ -182,28 +171,16 @@ func isServer(p lab.ProcessSample) bool {
 
 func hasServer(s lab.Sample) bool { return slices.ContainsFunc(s.Processes, isServer) }
 
-// processSeconds is the CPU time that the processes which is true of spent between two samples; one that appeared in
-// between counts with its whole life.
-func processSeconds(a, b lab.Sample, which func(lab.ProcessSample) bool) float64 {
-	before := map[int]float64{}
-	for _, p := range a.Processes {
-		before[p.PID] = p.CPUS
+// workerCores are the cores that each worker used, descending; nil when those of one are not known.
+func workerCores(those span) []float64 {
+	isWorker := func(p lab.ProcessSample) bool { return p.Role == lab.ServerWorker }
+	if !those.cpuSeconds(isWorker).Known {
+		return nil
 	}
-	sum := 0.0
-	for _, p := range b.Processes {
-		if which(p) {
-			sum += max(p.CPUS-before[p.PID], 0)
-		}
-	}
-	return sum
-}
-
-func workerCores(a, b lab.Sample) []float64 {
 	var cores []float64
-	for _, p := range b.Processes {
-		if p.Role == lab.ServerWorker {
-			pid := p.PID
-			cores = append(cores, processSeconds(a, b, func(q lab.ProcessSample) bool { return q.PID == pid })/seconds(a, b))
+	for _, p := range those.last().Processes {
+		if isWorker(p) {
+			cores = append(cores, those.cores(those.cpuSeconds(p.Is)).Value)
 		}
 	}
 	slices.Sort(cores)
@@ -226,14 +203,14 @@ func fullestWorker(samples []lab.Sample) (fds, limit Number) {
 
 // restarted compares the server's processes and counters over all samples of the target.
 func restarted(samples []lab.Sample) string {
-	var first []int
+	var first []lab.ProcessSample
 	var before *lab.ServerStatus
 	for _, s := range samples {
-		if pids := serverPIDs(s); len(pids) > 0 {
-			if first != nil && !slices.Equal(first, pids) {
-				return "its processes were " + pidText(first) + " and are " + pidText(pids)
+		if now := serverProcesses(s); len(now) > 0 {
+			if first != nil && !slices.EqualFunc(first, now, lab.ProcessSample.Is) {
+				return "its processes were " + pidText(first) + " and are " + pidText(now)
 			}
-			first = pids
+			first = now
 		}
 		if s.Status != nil {
 			if before != nil && (s.Status.Requests < before.Requests || s.Status.Accepts < before.Accepts) {
@@ -247,24 +224,30 @@ func restarted(samples []lab.Sample) string {
 
 // ended reports whether the last sample of the target finds no process of the server.
 func ended(samples []lab.Sample) bool {
-	return len(samples) > 0 && len(serverPIDs(samples[len(samples)-1])) == 0
+	return len(samples) > 0 && len(serverProcesses(samples[len(samples)-1])) == 0
 }
 
-func serverPIDs(s lab.Sample) []int {
-	var pids []int
+// serverProcesses are those of the server, by number.
+func serverProcesses(s lab.Sample) []lab.ProcessSample {
+	var ps []lab.ProcessSample
 	for _, p := range s.Processes {
 		if isServer(p) {
-			pids = append(pids, p.PID)
+			ps = append(ps, p)
 		}
 	}
-	slices.Sort(pids)
-	return pids
+	slices.SortFunc(ps, func(a, b lab.ProcessSample) int { return a.PID - b.PID })
+	return ps
 }
 
-func pidText(pids []int) string {
+// pidText are the numbers, each with the ticks of its start where those are known: a number may be given again.
+func pidText(ps []lab.ProcessSample) string {
 	var parts []string
-	for _, pid := range pids {
-		parts = append(parts, strconv.Itoa(pid))
+	for _, p := range ps {
+		text := strconv.Itoa(p.PID)
+		if p.StartedTicks > 0 {
+			text += fmt.Sprintf(" (started at tick %d)", p.StartedTicks)
+		}
+		parts = append(parts, text)
 	}
 	return strings.Join(parts, " ")
 }

@@ -121,7 +121,7 @@ func TestNothingSeenIsNothingEvaluated(t *testing.T) {
 	for _, code := range []string{"client-cpu", "client-single-thread", "client-fds", "fewer-connections", "short-run", "straggler", "start-skew",
 		"count-mismatch", "littles-law", "latency-corrected", "errors", "non-2xx", "length-mismatch", "server-cpu", "listen-overflow", "syn-retransmit",
 		"worker-connections", "server-fds", "latency-bound", "foreign-cpu", "host-speed", "cpu-steal", "swap", "shared-cpu", "server-restarted", "clock-step",
-		"keepalive-ineffective", "uneven-end"} {
+		"keepalive-ineffective", "uneven-end", "client-throttled", "cpu-throttled"} {
 		if f := finding(o, code); f.Outcome != lab.NotEvaluated {
 			t.Errorf("%s is %s: %s", code, f.Outcome, f.Evidence)
 		}

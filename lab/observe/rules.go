@@ -93,7 +93,7 @@ func fired(findings []lab.Finding, codes ...string) bool {
 
 // limitOrder is the order in which a limiting resource is named (findings.md §5).
 var limitOrder = []string{
-	"client-cpu", "client-single-thread", "client-fds", "conntrack-full", "server-fds", "worker-connections", "listen-overflow",
+	"client-cpu", "client-single-thread", "client-throttled", "client-fds", "conntrack-full", "server-fds", "worker-connections", "listen-overflow",
 	"nic-saturated", "softirq-core", "cpu-throttled", "server-cpu", "memory-pressure", "latency-bound",
 }
 
@@ -122,7 +122,7 @@ func Limiting(fs []lab.Finding) string {
 	return LimitNotIdentified
 }
 
-func isGenerator(code string) bool { return slices.Contains(limitOrder[:3], code) }
+func isGenerator(code string) bool { return slices.Contains(limitOrder[:4], code) }
 
 // quiet is a rule that looked and found nothing; the evidence says at what it looked.
 func quiet(format string, args ...any) lab.Finding {

@@ -232,7 +232,7 @@ func host(change func(*HostView)) func(*Observation) {
 }
 
 func TestEveryRuleHasACaseThatFires(t *testing.T) {
-	want := "client-cpu client-single-thread client-fds server-cpu latency-bound foreign-cpu host-speed shared-cpu shared-kernel non-2xx errors count-mismatch littles-law " +
+	want := "client-cpu client-single-thread client-throttled cpu-throttled client-fds server-cpu latency-bound foreign-cpu host-speed shared-cpu shared-kernel non-2xx errors count-mismatch littles-law " +
 		"latency-corrected straggler short-run syn-retransmit listen-overflow worker-connections server-fds fewer-connections tool-failed impossible knob-drift server-restarted"
 	have := map[string]bool{}
 	for _, r := range Rules() {

@@ -44,51 +44,32 @@ func (s series) inside(host lab.HostName) []lab.Sample {
 	return out
 }
 
-// edges returns the first and the last sample within the window that which is true of; they must enclose at least half
-// of the window.
-func (s series) edges(host lab.HostName, which func(lab.Sample) bool) (a, b lab.Sample, ok bool) {
-	a, b, ok = firstAndLast(s.inside(host), which)
-	window := s.end[host].Sub(s.begin[host]).Seconds()
-	return a, b, ok && seconds(a, b) >= leastSpan*window
+// edges returns the samples within the window that which is true of; they must enclose at least half of the window.
+func (s series) edges(host lab.HostName, which func(lab.Sample) bool) (span, bool) {
+	those, ok := spanOf(s.inside(host), which)
+	return those, ok && those.seconds() >= leastSpan*s.end[host].Sub(s.begin[host]).Seconds()
 }
 
-// ends returns the first and the last sample of all that which is true of: before the release and after the end.
-func (s series) ends(host lab.HostName, which func(lab.Sample) bool) (a, b lab.Sample, ok bool) {
-	return firstAndLast(s.of[host], which)
+// ends returns the samples of all that which is true of, from before the release to after the end.
+func (s series) ends(host lab.HostName, which func(lab.Sample) bool) (span, bool) {
+	return spanOf(s.of[host], which)
 }
 
-// encloses says that nothing of the window lies outside two samples: only then do their counters hold all of it.
-func (s series) encloses(host lab.HostName, a, b lab.Sample) bool {
-	return a.At <= s.begin[host] && b.At >= s.end[host]
-}
-
-func firstAndLast(samples []lab.Sample, which func(lab.Sample) bool) (a, b lab.Sample, ok bool) {
-	n := 0
-	for _, sample := range samples {
-		if !which(sample) {
-			continue
-		}
-		if n == 0 {
-			a = sample
-		}
-		b = sample
-		n++
-	}
-	return a, b, n > 1 && b.At > a.At
+// encloses says that nothing of the window lies outside of some samples: only then do their counters hold all of it.
+func (s series) encloses(host lab.HostName, those span) bool {
+	return those[0].At <= s.begin[host] && those.last().At >= s.end[host]
 }
 
 func anySample(lab.Sample) bool { return true }
 
-func seconds(a, b lab.Sample) float64 { return b.At.Sub(a.At).Seconds() }
-
-// counter is the increase of a kernel counter from before the release to after the end.
+// counter is the growth of a kernel counter from before the release to after the end.
 func (s series) counter(host lab.HostName, name string) Number {
-	a, b, ok := s.ends(host, func(sample lab.Sample) bool {
+	those, ok := s.ends(host, func(sample lab.Sample) bool {
 		_, has := sample.TCP[name]
 		return has
 	})
 	if !ok {
 		return Number{}
 	}
-	return known(float64(b.TCP[name]) - float64(a.TCP[name]))
+	return those.grown(func(sample lab.Sample) float64 { return float64(sample.TCP[name]) })
 }

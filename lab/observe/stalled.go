@@ -18,6 +18,9 @@ const (
 // serverStalled looks for a time in which next to nothing was answered: the server stood still, or the generators did.
 func serverStalled(o Observation) lab.Finding {
 	readings := countedInside(o)
+	if wentDown(readings) {
+		return unknown("the server's count went down")
+	}
 	rates := spanRates(readings)
 	goodput := o.Figures[lab.Requests] / max(o.Figures[lab.DurationS], 1e-9)
 	switch {
@@ -49,9 +52,17 @@ func countedInside(o Observation) []lab.Sample {
 	return inside
 }
 
-func servedBetween(a, b lab.Sample) float64 {
-	return float64(b.Status.Requests) - float64(a.Status.Requests) - (float64(b.Status.Polls) - float64(a.Status.Polls))
+// wentDown reports whether the server's count, or that of the polls, fell between two readings.
+func wentDown(readings []lab.Sample) bool {
+	for i := 1; i < len(readings); i++ {
+		if !counted(readings[i-1], readings[i], requestsOf).Known {
+			return true
+		}
+	}
+	return false
 }
+
+func servedBetween(a, b lab.Sample) float64 { return counted(a, b, requestsOf).Value }
 
 // spanRates are requests per second between each reading and the first one at least stallSpanS later.
 func spanRates(readings []lab.Sample) []float64 {

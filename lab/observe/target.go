@@ -33,6 +33,7 @@ func targetRules() []Rule {
 		{"worker-connections", Target, workerConnectionsRule},
 		{"server-fds", Target, serverFDs},
 		{"server-stalled", Target, serverStalled},
+		{"cpu-throttled", Target, cpuThrottled},
 		{"latency-bound", Target, latencyBound},
 	}
 }
@@ -66,7 +67,11 @@ func serverCPU(o Observation) lab.Finding {
 	}
 	busiest, idlest := o.Server.Workers[0], o.Server.Workers[len(o.Server.Workers)-1]
 	values := map[string]float64{"cores": all, "cores_usable": most, "busiest_worker_cores": busiest, "threshold": serverBusy}
-	evidence := fmt.Sprintf("the workers used %.2f of %g cores, the busiest %.2f, the idlest %.2f (limit %.2f)", all, most, busiest, idlest, serverBusy)
+	bound := ""
+	if most == o.Server.Quota {
+		bound = ", the CPU quota"
+	}
+	evidence := fmt.Sprintf("the workers used %.2f of %g cores%s, the busiest %.2f, the idlest %.2f (limit %.2f)", all, most, bound, busiest, idlest, serverBusy)
 	if all >= serverBusy*most || busiest >= serverBusy && idlest < serverIdleWorker {
 		return with(found(lab.Limit, "The wanted state of a throughput run: compare server CPU per request.", "%s", evidence), values)
 	}
@@ -188,13 +193,13 @@ func serverFDs(o Observation) lab.Finding {
 // latencyBound: nothing else was the limit, so that every connection waited for its answer.
 func latencyBound(o Observation) lab.Finding {
 	l, busy, cores := of(o.Figures, lab.LittleRatio), o.Client.Busy, o.Server.Cores
-	if !l.Known || !busy.Known || !cores.Known || o.Server.CPUs == 0 {
+	if !l.Known || !busy.Known || len(o.Client.Unseen) > 0 || !cores.Known || o.Server.CPUs == 0 {
 		return unknown("Little's ratio, generator or server CPU is not known")
 	}
 	if latencyCorrected(o).Outcome == lab.Fired {
 		return unknown("the latencies are back-filled, and Little's ratio with them")
 	}
-	for _, r := range targetRules() {
+	for _, r := range append(targetRules(), Rule{"client-throttled", Instrument, clientThrottled}) {
 		if r.Code != "latency-bound" && r.Judge(o).Outcome == lab.Fired {
 			return quiet("%s was the limit", r.Code)
 		}

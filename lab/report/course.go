@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"ngxlab/lab"
 	"ngxlab/plots"
@@ -45,8 +46,8 @@ func runSeries(r lab.Run) plots.Series {
 			}
 			was := samples[i-1]
 			requests.addRate(t, was, now, countedRequests)
-			server.addRate(t, was, now, func(x lab.Sample) (float64, bool) { return cpuOf(x, lab.ServerWorker, lab.ServerMaster) })
-			load.addRate(t, was, now, func(x lab.Sample) (float64, bool) { return cpuOf(x, lab.LoadProcess) })
+			server.addCPU(t, was, now, lab.ServerWorker, lab.ServerMaster)
+			load.addCPU(t, was, now, lab.LoadProcess)
 		}
 	}
 	add := func(name string, unit plots.Unit, lines ...plots.Line) {
@@ -91,13 +92,33 @@ func (l *line) add(t, v float64) { l.times, l.values = append(l.times, t), appen
 func (l *line) addRate(t float64, was, now lab.Sample, read func(lab.Sample) (float64, bool)) {
 	before, knownBefore := read(was)
 	after, knownAfter := read(now)
+	if !knownBefore && !knownAfter {
+		return
+	}
+	by, known := lab.Grown(before, after)
+	l.addPerSecond(t, was, now, by, known && knownBefore && knownAfter)
+}
+
+// addCPU adds the cores that the processes of some roles used between two samples; a gap when one of them came or went,
+// nothing when there are none.
+func (l *line) addCPU(t float64, was, now lab.Sample, roles ...lab.ProcessRole) {
+	which := func(p lab.ProcessSample) bool { return slices.Contains(roles, p.Role) }
+	before, after := slices.ContainsFunc(was.Processes, which), slices.ContainsFunc(now.Processes, which)
+	if !before && !after {
+		return
+	}
+	cpuS, known := now.CPUSince(was, which)
+	l.addPerSecond(t, was, now, cpuS, known && before && after)
+}
+
+func (l *line) addPerSecond(t float64, was, now lab.Sample, v float64, known bool) {
 	span := now.At.Sub(was.At).Seconds()
 	switch {
-	case !knownBefore && !knownAfter || span <= 0:
-	case !knownBefore || !knownAfter || after < before:
+	case span <= 0:
+	case !known:
 		l.add(t, math.NaN())
 	default:
-		l.add(t, (after-before)/span)
+		l.add(t, v/span)
 	}
 }
 
@@ -111,15 +132,4 @@ func countedRequests(x lab.Sample) (float64, bool) {
 		return 0, false
 	}
 	return float64(x.Status.Requests) - float64(x.Status.Polls), true
-}
-
-func cpuOf(x lab.Sample, roles ...lab.ProcessRole) (total float64, known bool) {
-	for _, p := range x.Processes {
-		for _, role := range roles {
-			if p.Role == role {
-				total, known = total+p.CPUS, true
-			}
-		}
-	}
-	return total, known
 }

@@ -43,7 +43,7 @@ type configuration struct {
 	fixed  settings // what the destination itself says: it wins
 }
 
-// file reads one file. within is the Match block that includes it, "" if none.
+// file reads one file. within is the Match block that includes it, if it is not certain whether that applies; else "".
 func (c *configuration) file(path, within string, depth int) error {
 	if depth > maxIncludes {
 		return fmt.Errorf("%s: files include each other more than %d deep", path, maxIncludes)
@@ -52,7 +52,7 @@ func (c *configuration) file(path, within string, depth int) error {
 	if err != nil {
 		return err
 	}
-	prepared, err := prepare(string(text))
+	prepared, criteria, err := prepare(string(text))
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -61,11 +61,15 @@ func (c *configuration) file(path, within string, depth int) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	for _, host := range config.Hosts {
-		block, applies := within, matches(host.Patterns, c.alias)
+		block, taken := within, matches(host.Patterns, c.alias)
 		if line, isMatch := matchLine(host.Patterns); isMatch {
-			block, applies = path+":"+line, true
+			judged := c.judge(criteria[line])
+			taken = judged != doesNot
+			if judged == uncertain {
+				block = path + ":" + line
+			}
 		}
-		if !applies {
+		if !taken {
 			continue
 		}
 		if err := c.nodes(host.Nodes, path, block, depth); err != nil {
@@ -96,7 +100,8 @@ func (c *configuration) nodes(nodes []ssh_config.Node, path, block string, depth
 	return nil
 }
 
-// take keeps a value. One in a Match block, whose criteria are not understood, is an error unless it would not count.
+// take keeps a value. One in a Match block of which it is not certain whether it applies is an error unless it would not
+// count.
 func (c *configuration) take(keyword, value, block string) error {
 	several := keyword == "identityfile"
 	decided := len(c.fixed[keyword]) > 0 || len(c.values[keyword]) > 0 && !several
@@ -104,7 +109,7 @@ func (c *configuration) take(keyword, value, block string) error {
 		return nil
 	}
 	if block != "" {
-		return fmt.Errorf("%s: of Match blocks only \"Match all\" is understood, and this one sets %s: put it into a Host block, or name it in the experiment's file", block, keyword)
+		return fmt.Errorf("%s: this Match block sets %s under a criterion that is not understood (those that are: all, host, originalhost, user, localuser): put it into a Host block, or name it in the experiment's file", block, keyword)
 	}
 	c.values[keyword] = append(c.values[keyword], value)
 	return nil
@@ -139,9 +144,11 @@ const (
 	matchPrefix = "%match:"
 )
 
-// prepare rewrites, line by line, what ssh_config would read differently than OpenSSH.
-func prepare(text string) (string, error) {
+// prepare rewrites, line by line, what ssh_config would read differently than OpenSSH. criteria are those of the Match
+// blocks, by the number of their line.
+func prepare(text string) (prepared string, criteria map[string]string, err error) {
 	var b strings.Builder
+	criteria = map[string]string{}
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(strings.ReplaceAll(line, "\t", " "))
 		end := strings.IndexAny(line, " =#")
@@ -152,21 +159,19 @@ func prepare(text string) (string, error) {
 		switch strings.ToLower(keyword) {
 		case "":
 			if strings.HasPrefix(line, "=") {
-				return "", fmt.Errorf("line %d: no keyword before \"=\"", i+1)
+				return "", nil, fmt.Errorf("line %d: no keyword before \"=\"", i+1)
 			}
 		case "include":
 			line = includeKey + " " + rest
 		case "host":
 			line = "Host " + strings.ReplaceAll(rest, `"`, "")
 		case "match":
-			line = "Host " + matchPrefix + strconv.Itoa(i+1)
-			if criteria, _, _ := strings.Cut(rest, "#"); strings.EqualFold(strings.TrimSpace(criteria), "all") {
-				line = "Host *"
-			}
+			number := strconv.Itoa(i + 1)
+			criteria[number], line = rest, "Host "+matchPrefix+number
 		}
 		b.WriteString(line + "\n")
 	}
-	return b.String(), nil
+	return b.String(), criteria, nil
 }
 
 func matchLine(patterns []*ssh_config.Pattern) (line string, isMatch bool) {

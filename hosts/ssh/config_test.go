@@ -2,6 +2,7 @@ package ssh_test
 
 import (
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -49,45 +50,102 @@ const included = `Host web1
 Host web2
   Port 99`
 
+// criteria are Match blocks, to be read for several hosts.
+const criteria = `
+Match host web1
+    User by-host
+Match host "web*,!web2" user by-host
+    Port 2201
+Host web3
+    HostName db.%h
+Match host DB.* # the name after HostName, and the pattern in lower case
+    User by-hostname
+Match host web3
+    Port 1
+Match originalhost=web3
+    IdentityFile /by/original
+Match !originalhost web*,other
+    IdentityFile /not/web
+Match user by-hostname originalhost web3 !host web3
+    ProxyJump jump
+Match localuser LOCAL host *
+    IdentityFile /by/local
+Match !localuser LOCAL
+    IdentityFile /not/local
+Match user LOCAL
+    IdentityFile /by/default/user
+Match exec "touch /nonexistent/none" host nobody
+    Port 3
+Match all
+    IdentityFile /by/all
+    HostKeyAlias alias
+Match Host WEB1,web2 User by-*
+    IdentityFile "/by/two words"
+`
+
+func TestMatchBlocksAreJudgedAsByOpenSSH(t *testing.T) {
+	testlab.Require(t, "ssh")
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := written(t, "config", strings.ReplaceAll(criteria, "LOCAL", me.Username))
+	for _, alias := range []string{"web1", "web2", "web3", "other", "db.web3", "x"} {
+		compare(t, path, alias, "")
+		compare(t, path, alias, "by-host")
+	}
+}
+
 // TestConfigurationIsReadAsOpenSSHReadsIt compares with what ssh -G says.
 func TestConfigurationIsReadAsOpenSSHReadsIt(t *testing.T) {
 	testlab.Require(t, "ssh")
 	path := written(t, "config", strings.ReplaceAll(sample, "INCLUDED", written(t, "included*", included)))
 	for _, alias := range []string{"bastion", "gate", "web", "web1", "web2", "web9", "web10", "tabbed", "quoted", "last", "other", "webxy"} {
-		said := map[string][]string{}
-		for line := range strings.Lines(tool(t, "ssh", "-G", "-F", path, alias)) {
-			keyword, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-			said[keyword] = append(said[keyword], value)
-		}
-		got, err := ssh.Resolve(ssh.Destination{Address: alias}, ssh.Options{Config: []string{path}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var keys []string
-		for _, key := range said["identityfile"] {
-			keys = append(keys, strings.NewReplacer("~", home, "%d", home).Replace(key))
-		}
-		for what, pair := range map[string][2][]string{
-			"hostname":       {{got.Address}, said["hostname"]},
-			"port":           {{strconv.Itoa(got.Port)}, said["port"]},
-			"user":           {{got.User}, said["user"]},
-			"identityfile":   {got.Keys, keys},
-			"identitiesonly": {{map[bool]string{true: "yes", false: "no"}[got.Only]}, said["identitiesonly"]},
-			"proxyjump":      {{strings.Join(got.Jumps, ",")}, {strings.Join(said["proxyjump"], ",")}},
-		} {
-			if !slices.Equal(pair[0], pair[1]) {
-				t.Errorf("%s of %s: %q, ssh says %q", what, alias, pair[0], pair[1])
-			}
-		}
+		got := compare(t, path, alias, "")
 		if alias == "web1" && (!slices.Equal(got.Aliases, []string{"the-web:22"}) || got.Timeout != "7s" ||
 			!slices.Equal(got.Known[:2], []string{"/known/one", "/known/two"})) {
 			t.Errorf("web1 is %+v", got)
 		}
 	}
+}
+
+// compare holds a configuration, for a host and a user ("" = none named), against what ssh -G says.
+func compare(t *testing.T, path, alias, login string) ssh.Resolved {
+	t.Helper()
+	args := []string{"-G", "-F", path, alias}
+	if login != "" {
+		args = append(args, "-l", login)
+	}
+	said := map[string][]string{}
+	for line := range strings.Lines(tool(t, "ssh", args...)) {
+		keyword, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		said[keyword] = append(said[keyword], value)
+	}
+	got, err := ssh.Resolve(ssh.Destination{Address: alias, User: login}, ssh.Options{Config: []string{path}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, key := range said["identityfile"] {
+		keys = append(keys, strings.NewReplacer("~", home, "%d", home).Replace(key))
+	}
+	for what, pair := range map[string][2][]string{
+		"hostname":       {{got.Address}, said["hostname"]},
+		"port":           {{strconv.Itoa(got.Port)}, said["port"]},
+		"user":           {{got.User}, said["user"]},
+		"identityfile":   {got.Keys, keys},
+		"identitiesonly": {{map[bool]string{true: "yes", false: "no"}[got.Only]}, said["identitiesonly"]},
+		"proxyjump":      {{strings.Join(got.Jumps, ",")}, {strings.Join(said["proxyjump"], ",")}},
+	} {
+		if !slices.Equal(pair[0], pair[1]) {
+			t.Errorf("%s of %s: %q, ssh says %q", what, alias, pair[0], pair[1])
+		}
+	}
+	return got
 }
 
 func TestDestinationWinsOverTheConfiguration(t *testing.T) {
@@ -141,15 +199,20 @@ func TestMatchBlocksAreRefusedOnlyWhereTheyMatter(t *testing.T) {
 		"Match user me\n ForwardAgent yes\n":                            false,
 		"Match final all\n Include /etc/ssh/none/*\n Ciphers aes\n":     false,
 		"User a\nMatch host web exec \"true\"\n User b\n":               false, // decided before
-		"Match host web user me\n\tHostName elsewhere\n":                true,
+		"Match host web user me\n\tHostName elsewhere\n":                false,
+		"Match exec \"true\" host db\n User b\n":                        false, // whatever it says
+		"Match tagged x host web\n User b\n":                            true,
+		"Match host web localnetwork 10.0.0.0/8\n Port 3\n":             true,
+		"Match canonical\n UserKnownHostsFile /x\n":                     true,
+		"Match host\n HostKeyAlias x\n":                                 true, // nothing follows
 		"Match exec \"true\"\n Include " + written(t, "i", "Port 1\n"):  true,
 		"Match all\n User x\n":                                          false,
-		"Host other\n User b\nMatch originalhost other\n ProxyJump x\n": true,
+		"Host other\n User b\nMatch originalhost other\n ProxyJump x\n": false,
 	} {
 		path := written(t, "config", text)
 		_, err := ssh.Resolve(ssh.Destination{Address: "web"}, ssh.Options{Config: []string{path}})
 		if wrong {
-			says(t, err, path+":", "Match all")
+			says(t, err, path+":", "Match block", "not understood")
 		} else if err != nil {
 			t.Errorf("%q: %v", text, err)
 		}

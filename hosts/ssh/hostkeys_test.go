@@ -213,3 +213,15 @@ func TestChangedKeyIsNotTrusted(t *testing.T) {
 		t.Errorf("one more kind of key of a known host: %v", err)
 	}
 }
+
+func TestKnownHostsFilesAndAliasOfTheConfigurationAreUsed(t *testing.T) {
+	s := testlab.SSHD(t, testlab.SSHDOptions{})
+	empty, known := written(t, "empty", ""), written(t, "known_hosts", "the-alias "+authorized(s.HostKeys["ed25519"]))
+	o := ssh.Options{Config: []string{written(t, "config", fmt.Sprintf("Match host %s\nHostKeyAlias the-alias\nUserKnownHostsFile %s\nGlobalKnownHostsFile %s\n", s.Address, empty, known))}}
+	works(t, dial(t, to(s), o))
+	o.Config = []string{written(t, "config", fmt.Sprintf("HostKeyAlias other\nUserKnownHostsFile %s\nGlobalKnownHostsFile %s\n", empty, known))}
+	var unknown *ssh.UnknownKeyError
+	if err := refused(t, to(s), o); !errors.As(err, &unknown) {
+		t.Errorf("under another alias: %v", err)
+	}
+}

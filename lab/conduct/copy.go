@@ -92,10 +92,12 @@ func (c *campaign) made(ctx context.Context, recipe lab.Recipe, name lab.HostNam
 // builtText says where a build comes from.
 func builtText(recipe lab.Recipe, build lab.Build) string {
 	switch {
+	case build.Cached && build.From != "":
+		return fmt.Sprintf("%s %s, made on %s and copied before", recipe.Name, build.Version, build.From)
 	case build.Cached:
 		return fmt.Sprintf("%s %s, built before", recipe.Name, build.Version)
 	case build.From != "":
-		return fmt.Sprintf("%s %s, copied from %s", recipe.Name, build.Version, build.From)
+		return fmt.Sprintf("%s %s, made on %s and copied", recipe.Name, build.Version, build.From)
 	}
 	return fmt.Sprintf("%s %s in %.1f s", recipe.Name, build.Version, build.TookS)
 }

@@ -181,7 +181,7 @@ func TestBuildThatAHostCannotMakeIsLent(t *testing.T) {
 		err         error
 	}{
 		"made there":   {nil, nil, false, []string{"web: nginx 1.22.1 in 0.0 s"}, nil},
-		"made here":    {noSource, nil, true, []string{"web: nginx 1.22.1, copied from here"}, nil},
+		"made here":    {noSource, nil, true, []string{"web: nginx 1.22.1, made on here and copied"}, nil},
 		"made nowhere": {noSource, errors.New("build: no compiler"), true, nil, noSource},
 		"host lost":    {lab.ErrLost, nil, false, nil, lab.ErrLost},
 	} {

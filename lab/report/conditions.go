@@ -70,6 +70,9 @@ func (s *study) builds() []templates.Block {
 			join(styled(b.Recipe, templates.Strong), plain(": version "+orUnknown(b.Version)+", build "), mono(orUnknown(b.ID))),
 			plain("compiler: " + orUnknown(b.Compiler)),
 		}
+		if b.From != "" { // of the first record of a build: no target made it
+			lines = append(lines, plain("made on "+s.maker(b.From)+", and copied to the target"))
+		}
 		for _, source := range sortedKeys(b.Sources) {
 			lines = append(lines, join(plain("source: "+source+", SHA-256 "), mono(orUnknown(b.Sources[source]))))
 		}
@@ -82,6 +85,15 @@ func (s *study) builds() []templates.Block {
 		}
 	}
 	return blocks
+}
+
+// maker is the host that a build was copied from, in words that hold elsewhere, too: one that the experiment does not have
+// is where ngxlab ran.
+func (s *study) maker(from lab.HostName) string {
+	if slices.ContainsFunc(s.Plan.Experiment.Hosts, func(h lab.Host) bool { return h.Name == from }) {
+		return string(from)
+	}
+	return "the machine that ngxlab ran on"
 }
 
 // knobTable is what each state's step sets, beside the value before the campaign and the value read back.

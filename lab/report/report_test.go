@@ -212,6 +212,17 @@ func TestControlThatDiffersCastsDoubt(t *testing.T) {
 	wants(t, page(t, r), "differs from the baseline")
 }
 
+func TestBuildThatAnotherMachineMadeSaysWhere(t *testing.T) {
+	r := fakeResults(t)
+	if text := markdown(t, r); strings.Contains(text, "copied to the target") {
+		t.Error("a build of the target's own is said to be copied")
+	}
+	r.Builds[0].From = "this machine"
+	wants(t, markdown(t, r), "- made on the machine that ngxlab ran on, and copied to the target")
+	r.Builds[0].From = "here"
+	wants(t, markdown(t, r), "- made on here, and copied to the target")
+}
+
 func TestReportSaysHowToRunItAgain(t *testing.T) {
 	wants(t, markdown(t, fakeResults(t)), "ngxlab run quickstart.yaml", "name: quickstart\ntitle: What do", "`4f0c9d6f3a`", "`0.1.0`",
 		"wrk -t1 -c10 -d2s -H 'Connection: keep-alive' http://127.0.0.1:8081/1k.bin", "seed: `123456789`")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	text "text/template"
 	"unicode/utf8"
+
+	"ngxlab/lab"
 )
 
 //go:embed report.md.tmpl
@@ -95,7 +97,7 @@ func ReportMarkdown(w io.Writer, r Report) error {
 	if err != nil {
 		return fmt.Errorf("template report.md: %w", err)
 	}
-	if err := t.Execute(w, r); err != nil {
+	if err := execute(w, t, r); err != nil {
 		return fmt.Errorf("template report.md: %w", err)
 	}
 	return nil
@@ -113,10 +115,20 @@ func ReportHTML(w io.Writer, r Report) error {
 	if err != nil {
 		return fmt.Errorf("template report.html: %w", err)
 	}
-	if err := t.Execute(w, r); err != nil {
+	if err := execute(w, t, r); err != nil {
 		return fmt.Errorf("template report.html: %w", err)
 	}
 	return nil
+}
+
+// execute writes a report without what would steer the terminal of who reads its source: hosts have a say in it.
+func execute(w io.Writer, t interface{ Execute(io.Writer, any) error }, r Report) error {
+	var b strings.Builder
+	if err := t.Execute(&b, r); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, lab.Printable(b.String()))
+	return err
 }
 
 // styleClass names the CSS class of a style; Plain, Strong, Mono and Struck are elements.

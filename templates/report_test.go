@@ -1,9 +1,12 @@
 package templates
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"ngxlab/lab"
 )
 
 func sample() Report {
@@ -90,6 +93,24 @@ func TestHTMLNeedsNothingFromOutside(t *testing.T) {
 	for _, bad := range []string{"<script", "<link", "<img", "src=", "url(", "@import", `href="http`} {
 		if strings.Contains(page, bad) {
 			t.Errorf("the page contains %q", bad)
+		}
+	}
+}
+
+func TestReportsHaveNothingThatSteersATerminal(t *testing.T) {
+	const evil = "\x1b]0;title\a\u009b2J\r\u202e"
+	r := sample()
+	r.Title += evil
+	r.Sections = append(r.Sections, Section{ID: evil, Title: evil, Blocks: []Block{
+		{Paragraph: Text{{evil, Mono}}}, {Code: &Code{Text: evil}}, {Table: &Table{Head: []string{evil}, Rows: [][]Text{{{{evil, Strong}}}}}},
+	}})
+	var markdown, page strings.Builder
+	if err := errors.Join(ReportMarkdown(&markdown, r), ReportHTML(&page, r)); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"Markdown": markdown.String(), "HTML": page.String()} {
+		if i := strings.IndexFunc(text, lab.Steers); i >= 0 || !strings.Contains(text, "title") {
+			t.Errorf("%s has %q", name, text[max(0, i):min(len(text), i+20)])
 		}
 	}
 }

@@ -44,6 +44,7 @@ type app struct {
 // newApp returns an app for the streams, which reaches real hosts.
 func newApp(in io.Reader, out, err io.Writer) *app {
 	a := &app{in: in, out: out, err: err, version: version, person: person(), now: time.Now, answers: bufio.NewReader(in), ssh: ssh.Options{Keys: ssh.NewKeys()}}
+	a.ssh.Say = func(text string) { a.note("%s", text) }
 	a.attach = a.reach
 	return a
 }
@@ -85,7 +86,7 @@ func (a *app) leave() int {
 func (a *app) note(format string, args ...any) {
 	a.said.Lock()
 	defer a.said.Unlock()
-	_, _ = io.WriteString(a.err, printable(fmt.Sprintf(format+"\n", args...)))
+	_, _ = io.WriteString(a.err, lab.Printable(fmt.Sprintf(format+"\n", args...)))
 }
 
 // newRoot returns the command tree.

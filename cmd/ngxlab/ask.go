@@ -9,6 +9,7 @@ import (
 	"golang.org/x/term"
 
 	"ngxlab/hosts/ssh"
+	"ngxlab/lab"
 )
 
 // terminalPath is the terminal of the person at the keyboard, also when the standard streams are pipes.
@@ -58,7 +59,7 @@ func askSecret(ctx context.Context, prompt string) (string, error) {
 
 // agree asks a question that is answered by y or n; anything but y is no, as is the end of the input.
 func (a *app) agree(ctx context.Context, question string) (bool, error) {
-	_, _ = fmt.Fprintf(a.err, "%s [y/N] ", question)
+	_, _ = fmt.Fprintf(a.err, "%s [y/N] ", lab.Printable(question))
 	answers := make(chan string, 1)
 	go func() {
 		line, _ := a.answers.ReadString('\n')

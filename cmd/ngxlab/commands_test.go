@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"ngxlab/experiments"
+	"ngxlab/hosts/ssh"
 	"ngxlab/lab"
 	"ngxlab/lab/conduct"
 	"ngxlab/lab/plan"
@@ -224,6 +225,56 @@ func TestWhatAHostSaysCannotSteerTheTerminal(t *testing.T) {
 	want := "web: \uFFFD[2Jgone\uFFFD1m\tand\uFFFDback\nnext\nngxlab: web: \uFFFD]0;title\uFFFD\n"
 	if c.err.String() != want || c.out.String() != "web \uFFFD[31mred\n" {
 		t.Errorf("printed %q and %q, want %q", c.err.String(), c.out.String(), want)
+	}
+}
+
+// TestHostileHostCannotSteerTheTerminalOfAnyCommand has escapes in everything that a host says of itself, of who holds it,
+// and of what went wrong.
+func TestHostileHostCannotSteerTheTerminalOfAnyCommand(t *testing.T) {
+	const evil = "\x1b]0;PWNED\a\x1b[31m\u009b2J\r\u202e"
+	f := testFacts()
+	f.Hostname, f.Distribution, f.Kernel, f.CPUModel = evil, "debian 12"+evil, evil, evil
+	f.Compiler, f.StateDir, f.Architecture = evil, "/var/lib/"+evil, evil
+	f.Commands["wrk"] = "/usr/bin/wrk" + evil
+	f.NICs = []lab.NIC{{Name: evil}}
+	knob := lab.KnobID{Kind: lab.KnobSysctl, Name: "net." + evil}
+	pending := []lab.Pending{{Knob: knob, Campaign: "c" + evil, Original: lab.Value{Text: evil}}}
+	hosts := map[string]*fakeHost{
+		"talks": {facts: f, holder: lab.Holder{Owner: evil, Campaign: evil}, cleaned: lab.Cleaned{Removed: []string{evil}}, pending: pending},
+		"fails": {facts: f, cleanErr: errors.New("the script ended: exit status 3: " + evil), claimErr: errors.New(evil)},
+	}
+	for name, host := range hosts {
+		for _, line := range [][]string{
+			{"hosts", "facts"}, {"hosts", "facts", "--json"}, {"hosts", "list"}, {"hosts", "list", "--json"}, {"hosts", "clean"},
+			{"hosts", "clean", "--json"}, {"status"}, {"status", "--json"}, {"restore"}, {"plan", "DIR/small.yaml"},
+			{"plan", "--json", "DIR/small.yaml"}, {"run", "DIR/small.yaml"}, {"list"},
+		} {
+			c := newCommand(t)
+			c.attach = fakeAttach(host)
+			c.write("small.yaml", study)
+			c.run(line...)
+			for _, r := range c.out.String() + c.err.String() {
+				if lab.Steers(r) {
+					t.Errorf("%s: %v prints %q:\n%q\n%q", name, line, r, c.out.String(), c.err.String())
+					break
+				}
+			}
+			if c.out.Len()+c.err.Len() == 0 {
+				t.Errorf("%s: %v prints nothing", name, line)
+			}
+		}
+	}
+}
+
+func TestHintOfAKeyThatCannotBeUsedSaysWhy(t *testing.T) {
+	for want, e := range map[string]*ssh.AuthError{
+		"ssh-add": {Host: "web", Unused: []string{"k: encrypted"}, Locked: []string{"k"}},
+		"/nonexist is no private key that can be read": {Host: "web", Unused: []string{"/nonexist: none"}, Broken: []string{"/nonexist"}},
+		"name the key that web takes":                  {Host: "web", Unused: []string{"ask the ssh-agent at /x: refused"}},
+	} {
+		if hint := loginHint(e); !strings.Contains(hint, want) {
+			t.Errorf("hint %q, want %q", hint, want)
+		}
 	}
 }
 

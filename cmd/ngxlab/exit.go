@@ -92,7 +92,7 @@ func printError(w io.Writer, err error) {
 	if hint := hintFor(errors.Join(without...)); hint != "" {
 		text.WriteString("hint: " + hint + "\n")
 	}
-	_, _ = io.WriteString(w, printable(text.String())) // the last resort: nowhere else to say it
+	_, _ = io.WriteString(w, lab.Printable(text.String())) // the last resort: nowhere else to say it
 }
 
 // cutError is what an interrupt cut short, of which there is no more to say.

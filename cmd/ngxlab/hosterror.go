@@ -68,6 +68,7 @@ func hostHint(x lab.Experiment, h lab.Host, err error) string {
 	var problem *docker.Problem
 	var advised *hinted
 	var usage *usageError
+	var curable interface{ Cure() string } // a login shell, sudo
 	switch {
 	case errors.As(err, &advised):
 		return advised.hint
@@ -83,6 +84,8 @@ func hostHint(x lab.Experiment, h lab.Host, err error) string {
 		return loginHint(login)
 	case errors.As(err, &problem):
 		return problem.Cure
+	case errors.As(err, &curable):
+		return curable.Cure()
 	}
 	return ""
 }
@@ -124,8 +127,11 @@ func forgetCommand(e *ssh.ChangedKeyError) string {
 }
 
 func loginHint(e *ssh.AuthError) string {
-	if len(e.Unused) > 0 {
+	switch {
+	case len(e.Locked) > 0:
 		return "load the key into an ssh-agent (ssh-add), or give its passphrase in " + ssh.Passphrase
+	case len(e.Broken) > 0:
+		return fmt.Sprintf("%s is no private key that can be read: name the file of the key that %s takes (key: PATH, or --key)", joined(e.Broken), e.Host)
 	}
 	return fmt.Sprintf("name the key that %s takes (key: PATH, or --key), and the user (user: NAME, or NAME@HOST)", e.Host)
 }

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"ngxlab/lab"
@@ -16,20 +15,30 @@ import (
 
 // writeJSON prints one value, indented, with the keys of lab's types.
 func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	enc := json.NewEncoder(jsonOut{w})
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }
 
-// printable is a text without what steers a terminal: much of what is printed was said by hosts.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return unicode.ReplacementChar
+// jsonOut writes JSON that does not steer a terminal either: what JSON lets stand as it is becomes an escape, which readers
+// take for the same.
+type jsonOut struct{ w io.Writer }
+
+// Write takes whole values, as an encoder writes them.
+func (j jsonOut) Write(p []byte) (int, error) {
+	var b strings.Builder
+	for _, r := range string(p) {
+		if lab.Steers(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
 		}
-		return r
-	}, text)
+	}
+	if _, err := io.WriteString(j.w, b.String()); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // page collects text and remembers the first error of its writer, so that printing reads as printing.
@@ -41,7 +50,7 @@ type page struct {
 // line prints one line.
 func (p *page) line(format string, args ...any) {
 	if p.err == nil {
-		_, p.err = io.WriteString(p.w, printable(fmt.Sprintf(format+"\n", args...)))
+		_, p.err = io.WriteString(p.w, lab.Printable(fmt.Sprintf(format+"\n", args...)))
 	}
 }
 

@@ -25,7 +25,7 @@ type progress interface {
 func (a *app) newProgress(pl lab.Plan, asJSON bool) progress {
 	switch {
 	case asJSON:
-		return &jsonProgress{enc: json.NewEncoder(a.out)}
+		return &jsonProgress{enc: json.NewEncoder(jsonOut{a.out})}
 	case a.terminal:
 		return newBars(a.err, pl)
 	}
@@ -82,7 +82,7 @@ func eventText(e lab.Event, several bool) string {
 	if e.Host != "" {
 		host = string(e.Host) + ": "
 	}
-	e.Text = printable(e.Text)
+	e.Text = lab.Printable(e.Text)
 	switch e.Kind {
 	case lab.EventBegin:
 		return fmt.Sprintf("campaign %s", e.Campaign)
@@ -207,7 +207,7 @@ func (b *bars) note(e lab.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if e.Host != "" {
-		b.hosts[e.Host] = string(e.Kind) + " " + firstLine(printable(e.Text))
+		b.hosts[e.Host] = string(e.Kind) + " " + firstLine(lab.Printable(e.Text))
 	}
 	if e.Cell != nil {
 		b.cell = stateOf(*e.Cell, b.several) + ", " + e.Cell.Load

@@ -21,7 +21,7 @@ type result struct {
 // summary prints what a campaign found and where its report is.
 func (a *app) summary(r lab.Results, files []string, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(a.out).Encode(result{At: a.now().UTC(), Kind: "result", Campaign: r.Campaign, Verdicts: r.Verdicts, Report: files})
+		return json.NewEncoder(jsonOut{a.out}).Encode(result{At: a.now().UTC(), Kind: "result", Campaign: r.Campaign, Verdicts: r.Verdicts, Report: files})
 	}
 	p := &page{w: a.out}
 	p.line("%s: %s, %s, %d invalid", r.Campaign.ID, r.Campaign.Status, count(r.Campaign.Runs, "run"), r.Campaign.Invalid)

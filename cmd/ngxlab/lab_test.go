@@ -183,6 +183,12 @@ func TestMissingEngineIsToldWithTheCure(t *testing.T) {
 			t.Errorf("%v: the engine is told of %d times: %s", line, n, c.err)
 		}
 	}
+	x, err := loadExperiment(filepath.Join(c.dir, "lab.yaml"))
+	must(t, err)
+	st := standing{Hosts: c.restoreAll(t.Context(), x, true)}
+	if must(t, st.print(c.app, x)); strings.Count(c.out.String(), "reach the Docker engine") != 1 || !strings.Contains(c.out.String(), "web, gen1, gen2, gen3: not known") {
+		t.Errorf("status says %s", c.out)
+	}
 	if c.run("hosts", "list", "DIR/lab.yaml"); strings.Count(c.out.String(), hostNoEngine) != 4 {
 		t.Errorf("hosts list says %s", c.out)
 	}

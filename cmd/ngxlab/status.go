@@ -81,8 +81,12 @@ func (st *standing) print(a *app, x lab.Experiment) error {
 	if e := st.Last; e != nil {
 		p.line("last: %s at %s %s", e.Kind, clock(e.At), e.Text)
 	}
+	var engineless []lab.HostName
+	var down *engineError
 	for _, h := range st.Hosts {
 		switch {
+		case errors.As(h.err, &down): // told once for all
+			engineless = append(engineless, h.Host)
 		case h.Gone:
 			p.line("%s: the container is not up", h.Host)
 		case h.err != nil:
@@ -93,6 +97,9 @@ func (st *standing) print(a *app, x lab.Experiment) error {
 			p.line("%s: %s left changed by campaign %s; if it is no longer running, run %q", h.Host, count(len(h.Pending), "knob"),
 				h.Pending[0].Campaign, a.restoreCommand(x, []lab.HostName{h.Host}))
 		}
+	}
+	if down != nil {
+		p.line("%s: not known what is left changed: %s", joinHosts(engineless), down)
 	}
 	return p.err
 }

@@ -221,11 +221,7 @@ func (l *farLab) putBack(file string, c cut, before map[string]string) {
 	if said := l.must([]int{exitDone}, "restore", "--check", "DIR/"+file); strings.Count(said, "nothing to put back") != 4 {
 		l.t.Errorf("restore --check says %s", said)
 	}
-	for _, h := range farHosts {
-		if left := l.running(string(h)); len(left) > 0 {
-			l.t.Errorf("on %s still run %v", h, left)
-		}
-	}
+	l.mustBeIdle()
 }
 
 // finish resumes the campaign to its end.

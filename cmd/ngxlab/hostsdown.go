@@ -63,6 +63,7 @@ type downLab struct {
 	Keys       []string `json:"keys"` // directories
 	Images     []string `json:"images,omitempty"`
 	TookS      float64  `json:"took_s"`
+	Error      string   `json:"error,omitempty"` // why it, or a part of it, is still there
 }
 
 // hostsDown removes every lab named, also when one before could not be.
@@ -82,6 +83,9 @@ func hostsDown(ctx context.Context, a *app, labs []string, o downOptions) error 
 		r, err := down(ctx, name)
 		errs = append(errs, notDown(name, err))
 		all[i] = downLab{Lab: name, Containers: orEmpty(r.Containers), Networks: orEmpty(r.Networks), Keys: orEmpty(r.Keys), TookS: time.Since(began).Seconds()}
+		if err != nil {
+			all[i].Error = err.Error()
+		}
 	}
 	if o.images {
 		images, err := e.RemoveImages(ctx)
@@ -123,6 +127,7 @@ func printDown(a *app, all []downLab, o downOptions) error {
 	p := &page{w: a.out}
 	for _, l := range all {
 		switch removed := slices.Concat(l.Containers, l.Networks, l.Keys); {
+		case len(removed) == 0 && l.Error != "": // told as an error
 		case len(removed) == 0:
 			p.line("lab %s: there is nothing of it", l.Lab)
 		default:

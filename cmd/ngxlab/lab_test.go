@@ -233,7 +233,7 @@ func TestHeldLabIsTakenDownByForce(t *testing.T) {
 	l.build()
 	p := l.start("run", "DIR/lab.yaml", "--seed", kernelFirst, "--json")
 	p.until("run", kind(lab.EventRun))
-	if code := l.do("hosts", "down", l.name); code != exitFailed || !strings.Contains(l.err.String(), `"ngxlab hosts down --force `+l.name+`" takes the lab down all the same`) {
+	if code := l.do("hosts", "down", l.name); code != exitFailed || !strings.Contains(l.err.String(), `"ngxlab hosts down --force `+l.name+`" takes the lab down all the same`) || l.out.Len() > 0 {
 		t.Errorf("exit code %d: %s", code, l.err)
 	}
 	l.must([]int{exitDone}, "hosts", "down", "--force", l.name)

@@ -173,7 +173,7 @@ func held(quota float64, of5 int) func(int) *lab.Throttle {
 	}
 }
 
-func TestAQuotaThatHoldsBackIsALimitWhateverTheMeanUse(t *testing.T) {
+func TestAQuotaThatHoldsTheTargetBackIsItsLimitAndOneOfTheGeneratorMakesTheRunInvalid(t *testing.T) {
 	none := func(int) *lab.Throttle { return nil }
 	for _, c := range []struct {
 		name        string
@@ -184,9 +184,9 @@ func TestAQuotaThatHoldsBackIsALimitWhateverTheMeanUse(t *testing.T) {
 	}{
 		{"neither", none, none, "quiet", "quiet", LimitNotIdentified, lab.Clean},
 		{"quotas that suffice", held(0.1, 0), held(1, 0), "quiet", "quiet", LimitNotIdentified, lab.Clean},
-		{"the generator's", held(0.1, 3), held(1, 0), "lower-bound", "quiet", LimitGenerator, lab.Warned},
+		{"the generator's", held(0.1, 3), held(1, 0), "invalid", "quiet", LimitNotIdentified, lab.Invalid},
 		{"the target's", none, held(0.2, 4), "quiet", "limit", "cpu-throttled", lab.Clean},
-		{"both", held(0.1, 3), held(0.2, 4), "lower-bound", "limit", LimitGenerator, lab.Warned},
+		{"both", held(0.1, 3), held(0.2, 4), "invalid", "limit", "cpu-throttled", lab.Invalid},
 	} {
 		in := throttledScene(c.gen, c.target)
 		in.Run.Figures[lab.MeanS] *= 0.7

@@ -93,7 +93,7 @@ func fired(findings []lab.Finding, codes ...string) bool {
 
 // limitOrder is the order in which a limiting resource is named (findings.md §5).
 var limitOrder = []string{
-	"client-cpu", "client-single-thread", "client-throttled", "client-fds", "conntrack-full", "server-fds", "worker-connections", "listen-overflow",
+	"client-cpu", "client-single-thread", "client-fds", "conntrack-full", "server-fds", "worker-connections", "listen-overflow",
 	"nic-saturated", "softirq-core", "cpu-throttled", "server-cpu", "memory-pressure", "latency-bound",
 }
 

@@ -53,7 +53,7 @@ func TestCountersThatWentDownAreNotEvaluated(t *testing.T) {
 		}, []string{"listen-overflow"}, nil},
 		"the server's count": {func(s *lab.Sample) { s.Status.Requests = 5 }, []string{"count-mismatch", "server-stalled"}, []lab.Metric{lab.ServerRequests, lab.CPUPerRequest}},
 		"the lab's polls":    {func(s *lab.Sample) { s.Status.Polls = 0 }, []string{"count-mismatch", "server-stalled", "keepalive-ineffective"}, []lab.Metric{lab.ServerRequests, lab.ServerAccepts, lab.CPUPerRequest}},
-		"time of a quota":    {func(s *lab.Sample) { s.Throttle = &lab.Throttle{QuotaCPUs: 1, Periods: 1} }, []string{"client-throttled", "cpu-throttled"}, []lab.Metric{lab.ClientThrottledS, lab.ServerThrottledS}},
+		"time of a quota":    {func(s *lab.Sample) { s.Throttle = &lab.Throttle{QuotaCPUs: 1, Periods: 1} }, []string{"cpu-throttled"}, []lab.Metric{lab.ClientThrottledS, lab.ServerThrottledS}},
 	} {
 		sc := quietScene()
 		sc.each = func(i int, s *lab.Sample) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"ngxlab/experiments"
+	"ngxlab/hosts"
 	"ngxlab/hosts/ssh"
 	"ngxlab/lab"
 	"ngxlab/lab/conduct"
@@ -273,6 +274,17 @@ func TestHintOfAKeyThatCannotBeUsedSaysWhy(t *testing.T) {
 		"name the key that web takes":                  {Host: "web", Unused: []string{"ask the ssh-agent at /x: refused"}},
 	} {
 		if hint := loginHint(e); !strings.Contains(hint, want) {
+			t.Errorf("hint %q, want %q", hint, want)
+		}
+	}
+}
+
+func TestHostThatCannotBeEnteredSaysItsOwnCure(t *testing.T) {
+	for want, err := range map[string]error{
+		"login shell":                   &hosts.ShellError{},
+		"bench ALL=(root) NOPASSWD: /a": &hosts.SudoError{User: "bench", Agent: "/a"},
+	} {
+		if hint := hostHint(lab.Experiment{}, lab.Host{}, errors.Join(err)); !strings.Contains(hint, want) {
 			t.Errorf("hint %q, want %q", hint, want)
 		}
 	}

@@ -57,7 +57,10 @@ func overSSHInLab(t *testing.T) *farLab {
 	for _, name := range farHosts {
 		all.Hosts = append(all.Hosts, lab.Host{Name: name, Docker: &lab.DockerHost{}})
 	}
-	l.hosts = dockerlab.Up(t, dockerlab.Open(t), all)
+	e, err := docker.Open(t.Context(), docker.Options{Host: testlab.Docker(t), State: t.TempDir(), Owner: l.person}) // who runs the program, too
+	must(t, err)
+	t.Cleanup(func() { must(t, e.Close()) })
+	l.hosts = dockerlab.Up(t, e, all)
 	for _, h := range l.hosts {
 		l.know(h)
 	}

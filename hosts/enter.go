@@ -57,6 +57,7 @@ type entrance struct {
 
 	at   []string // where the agent is looked for
 	sent string   // where it was put; "" = not yet
+	came bool     // it was there all the same, and was started once more
 	tty  bool
 	runs bool // scripts: one has answered
 }
@@ -91,7 +92,7 @@ func (e *entrance) host(ctx context.Context, name lab.HostName) (*Host, error) {
 }
 
 // agent starts the agent and returns when it has greeted. Whatever keeps it from that is seen to once: an agent that is
-// missing or damaged is sent, sudo is given a terminal.
+// missing or damaged is sent, one that somebody else sent meanwhile is started, sudo is given a terminal.
 func (e *entrance) agent(ctx context.Context) (*conn, error) {
 	e.at = e.shell.places
 	for {
@@ -111,6 +112,8 @@ func (e *entrance) agent(ctx context.Context) (*conn, error) {
 			if err := e.send(ctx, there); err != nil {
 				return nil, err
 			}
+		case sound && e.sent == "" && !e.came:
+			e.came = true
 		case sound && e.shell.sudo && there.user != "root" && !e.tty:
 			e.tty = true
 		case sound && e.shell.sudo && there.user != "root":

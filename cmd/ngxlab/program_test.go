@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,7 +25,17 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
+	alone()
 	m.Run() // the exit code is taken from it
+}
+
+// alone waits until no other run of these tests changes this machine's sysctls; the lock ends with the process.
+func alone() {
+	lock, err := os.OpenFile(filepath.Join(os.TempDir(), "ngxlab-test-machine.lock"), os.O_CREATE|os.O_RDWR, 0o666)
+	if err != nil {
+		return // another user's: that user's tests have no right to change them, or these have not
+	}
+	_ = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)
 }
 
 // program is ngxlab in a process of its own.

@@ -278,7 +278,7 @@ func endThreads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Dup2(int(r.Fd()), 0); err != nil {
+	if err := unix.Dup3(int(r.Fd()), 0, 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETFD, 0); err != nil {

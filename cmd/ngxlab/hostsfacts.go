@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -76,7 +77,11 @@ func printFacts(a *app, x lab.Experiment, all []asked[lab.Facts]) error {
 
 // factsText prints one host, from what it is to what it has.
 func factsText(p *page, h lab.Host, f lab.Facts) {
-	p.line("%s (%s; %s)", h.Name, f.Hostname, whereHost(h, f))
+	named := ""
+	if f.Hostname != string(h.Name) {
+		named = f.Hostname + "; "
+	}
+	p.line("%s (%s%s)", h.Name, named, whereHost(h, f))
 	p.line("  %s", factsLine(f))
 	if len(f.NICs) > 0 {
 		p.line("  network: %s", nics(f.NICs))
@@ -84,7 +89,7 @@ func factsText(p *page, h lab.Host, f lab.Facts) {
 	p.line("  control groups version %d; files open at once: %s, hard limit %s, of the kernel %s per process", f.Cgroup,
 		number(float64(f.NofileSoft)), number(float64(f.NofileHard)), number(float64(f.NrOpen)))
 	if f.ClockDoubtS > 0 {
-		p.line("  clock %s, ± %s", clockText(f.ClockOffsetS), seconds(f.ClockDoubtS))
+		p.line("  clock %s", clockText(f.ClockOffsetS, f.ClockDoubtS))
 	}
 	for _, tool := range factsTools {
 		path := f.Commands[tool]
@@ -96,12 +101,15 @@ func factsText(p *page, h lab.Host, f lab.Facts) {
 	p.line("  journal and builds in %s, %s free", f.StateDir, size(float64(f.LogBytesFree)))
 }
 
-// clockText says how a host's wall clock stands to this machine's.
-func clockText(offset float64) string {
-	if offset < 0 {
-		return seconds(-offset) + " behind this machine's"
+// clockText says how a host's wall clock stands to this machine's, as far as that is known.
+func clockText(offset, doubt float64) string {
+	switch {
+	case math.Abs(offset) <= doubt:
+		return "as this machine's, ± " + seconds(doubt)
+	case offset < 0:
+		return seconds(-offset) + " behind this machine's, ± " + seconds(doubt)
 	}
-	return seconds(offset) + " ahead of this machine's"
+	return seconds(offset) + " ahead of this machine's, ± " + seconds(doubt)
 }
 
 // nics prints network interfaces with what is known of each.

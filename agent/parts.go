@@ -20,7 +20,7 @@ import (
 
 // parts is what the agent is made of: the packages below, joined. They do not know each other.
 type parts struct {
-	read    func(context.Context, []lab.KnobID) ([]lab.Value, error)
+	read    func(context.Context, []lab.Setting) ([]lab.Value, error)
 	apply   func(context.Context, lab.CampaignID, []lab.Change) ([]lab.Applied, error)
 	restore func(context.Context) ([]lab.Restored, error)
 	pending func() ([]lab.Pending, error)

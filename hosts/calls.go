@@ -39,9 +39,9 @@ func (h *Host) Release(ctx context.Context) error {
 	return err
 }
 
-// Read returns the values of knobs, in the order of ks.
-func (h *Host) Read(ctx context.Context, ks []lab.KnobID) ([]lab.Value, error) {
-	return call[[]lab.Value](ctx, h, wire.PathRead, ks)
+// Read returns the values of the knobs that the settings name, in their order.
+func (h *Host) Read(ctx context.Context, ss []lab.Setting) ([]lab.Value, error) {
+	return call[[]lab.Value](ctx, h, wire.PathRead, ss)
 }
 
 // Apply journals, writes and reads back each change in order, and returns those done before an error. An error of kind
@@ -54,6 +54,12 @@ func (h *Host) Apply(ctx context.Context, c lab.CampaignID, cs []lab.Change) ([]
 // no claim, but is refused (wire.KindLocked) while another session has the host.
 func (h *Host) Restore(ctx context.Context) ([]lab.Restored, error) {
 	return call[[]lab.Restored](ctx, h, wire.PathRestore, wire.None{})
+}
+
+// Standing returns how the knobs stand that the lab has changed on the host and not yet put back; empty when there are
+// none. It needs no claim and changes nothing.
+func (h *Host) Standing(ctx context.Context) ([]lab.Standing, error) {
+	return call[[]lab.Standing](ctx, h, wire.PathStanding, wire.None{})
 }
 
 // Pending returns what the host's journal says is not restored.

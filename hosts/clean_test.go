@@ -121,7 +121,7 @@ func TestNothingIsCleanedWhileItIsNeeded(t *testing.T) {
 	h := claimed(t, local(t, dir))
 	build := write(t, dir+"/builds/b1/nginx")
 	knob := lab.KnobID{Kind: lab.KnobSysctl, Name: "net.ipv4.tcp_fin_timeout"}
-	values, err := h.Read(t.Context(), []lab.KnobID{knob})
+	values, err := h.Read(t.Context(), lab.Naming(knob))
 	if err != nil {
 		t.Fatal(err)
 	}

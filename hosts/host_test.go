@@ -228,7 +228,7 @@ func TestFactsWatchClockAndYardstickAreOfThisHost(t *testing.T) {
 	if y, err := h.Yardstick(ctx); err != nil || y.Host != "web" || len(y.CPUS) == 0 {
 		t.Errorf("yardstick %+v, %v", y, err)
 	}
-	values, err := h.Read(ctx, []lab.KnobID{{Kind: lab.KnobSysctl, Name: "kernel.ostype"}, {Kind: lab.KnobSysctl, Name: "no.such"}})
+	values, err := h.Read(ctx, lab.Naming(lab.KnobID{Kind: lab.KnobSysctl, Name: "kernel.ostype"}, lab.KnobID{Kind: lab.KnobSysctl, Name: "no.such"}))
 	if err != nil || len(values) != 2 || values[0].Text != "Linux" || !values[1].Absent {
 		t.Errorf("read %+v, %v", values, err)
 	}

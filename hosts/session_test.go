@@ -28,7 +28,7 @@ func TestErrorsKeepTheirKind(t *testing.T) {
 	if !errors.As(err, &sent) || sent.Kind != wire.KindForeign || !strings.HasPrefix(err.Error(), "web: apply: ") {
 		t.Errorf("changed by someone else: %v", err)
 	}
-	_, err = h.Read(t.Context(), []lab.KnobID{{Kind: lab.KnobBuild}})
+	_, err = h.Read(t.Context(), lab.Naming(lab.KnobID{Kind: lab.KnobBuild}))
 	if !errors.As(err, &sent) || sent.Kind != wire.KindNotSupport {
 		t.Errorf("not a knob of a host: %v", err)
 	}

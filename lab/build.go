@@ -60,6 +60,7 @@ type Serving struct {
 	URLs       []string          `json:"urls"`               // paths to probe
 	CPUs       []int             `json:"cpus,omitempty"`     // affinity
 	Nofile     int               `json:"nofile,omitempty"`   // RLIMIT_NOFILE of the master, 0 = leave
+	Nproc      int               `json:"nproc,omitempty"`    // RLIMIT_NPROC of the master, 0 = leave
 	Deadline   Duration          `json:"deadline_s"`         // to become ready
 	Campaign   CampaignID        `json:"campaign,omitempty"` // filled by conduct
 }
@@ -74,8 +75,9 @@ type Server struct {
 	EffectiveSHA string           `json:"effective_sha256"`
 	NofileSoft   int              `json:"nofile_soft"` // of the workers
 	NofileHard   int              `json:"nofile_hard"`
-	Backlog      int              `json:"backlog"` // in force, read from the listening socket
-	Probes       map[string]Probe `json:"probes"`  // per URL path
+	NprocSoft    int              `json:"nproc_soft,omitempty"` // of the workers; -1 is none, 0 not read
+	Backlog      int              `json:"backlog"`              // in force, read from the listening socket
+	Probes       map[string]Probe `json:"probes"`               // per URL path
 	ReadBack     []Applied        `json:"read_back,omitempty"`
 	StartedS     float64          `json:"started_s"` // time from exec to the first answered probe
 }

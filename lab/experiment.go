@@ -98,8 +98,19 @@ type ServerSpec struct {
 	SleepS     float64           `json:"sleep_s,omitempty"`    // of site sleep
 	CPUs       string            `json:"cpus,omitempty"`       // "0-3", "auto" (half of the cores when load shares the host), "" not pinned
 	Nofile     int               `json:"nofile,omitempty"`     // open-file limit of the server, 0 = the host's own
+	Nproc      int               `json:"nproc,omitempty"`      // process limit of the server's user, 0 = the host's own
+	Restart    Restart           `json:"restart"`              // when a server is started afresh
 	Nginx      map[string]string `json:"nginx,omitempty"`      // directive with context ("events.worker_connections") → value
 }
+
+// Restart is when a server is started afresh.
+type Restart string
+
+// The policies.
+const (
+	RestartAlways Restart = "always" // a fresh server for each state and round (default)
+	RestartNeeded Restart = "needed" // only when the server, or a knob that a server takes over at its start, differs
+)
 
 // LadderKind is the way steps become states.
 type LadderKind string
@@ -126,7 +137,11 @@ type Step struct {
 	Nginx      map[string]string `json:"nginx,omitempty"`
 	Sysctl     map[string]string `json:"sysctl,omitempty"`
 	Nofile     int               `json:"nofile,omitempty"`
+	Nproc      int               `json:"nproc,omitempty"`
+	Knobs      []Setting         `json:"knobs,omitempty"` // sysfs, ethtool, file, service, unit and command knobs, sorted
 	Build      string            `json:"build,omitempty"`
+	Remove     []string          `json:"remove,omitempty"`  // nginx directives to take out, named as those of Nginx
+	Persist    bool              `json:"persist,omitempty"` // sysctls and limits also as a file of ours in sysctl.d and limits.d, until restored
 	BestEffort bool              `json:"best_effort,omitempty"`
 	Cannot     Cannot            `json:"cannot,omitempty"` // overrides the experiment's
 }

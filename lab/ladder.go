@@ -27,7 +27,7 @@ const AllSteps = "all steps"
 //	leave-one-out  "all steps" over the baseline; then for each step k "without k" with Without set and Over
 //	               "all steps": the effect of step k is Over ÷ State there, the inverse of the others
 //
-// Settings go to hosts by role: sysctls where the step's `on` says (default the target), everything else to the targets.
+// Settings go to hosts by role: sysctls and other knobs of a host where the step's `on` says (default the target), everything else to the targets.
 // It fails when there is no step, when a list names an unknown step, and when two states would have one name.
 func States(e Experiment) ([]State, error) {
 	if len(e.Steps) == 0 {
@@ -168,7 +168,7 @@ func put(values map[KnobID]Setting, settings []Setting) {
 }
 
 func serverSettings(spec ServerSpec) []Setting {
-	return StepSettings(Step{Build: spec.Build, Nginx: spec.Nginx, Nofile: spec.Nofile},
+	return StepSettings(Step{Build: spec.Build, Nginx: spec.Nginx, Nofile: spec.Nofile, Nproc: spec.Nproc},
 		Host{Roles: []Role{RoleTarget}})
 }
 
@@ -186,19 +186,30 @@ func StepSettings(step Step, host Host) []Setting {
 		if step.Nofile > 0 {
 			add(KnobNofile, "", strconv.Itoa(step.Nofile))
 		}
+		if step.Nproc > 0 {
+			add(KnobNproc, "", strconv.Itoa(step.Nproc))
+		}
 		if step.Build != "" {
 			add(KnobBuild, "", step.Build)
 		}
+		for _, name := range step.Remove {
+			id := KnobID{Kind: KnobNginx, Name: name}
+			values[id] = Setting{Knob: id, Absent: true, BestEffort: step.BestEffort, Step: step.Name}
+		}
 	}
-	if sysctlsOn(step, host) {
+	if knobsOn(step, host) {
 		for name, value := range step.Sysctl {
 			add(KnobSysctl, name, value)
+		}
+		for _, s := range step.Knobs {
+			s.BestEffort, s.Step = step.BestEffort, step.Name
+			values[s.Knob] = s
 		}
 	}
 	return sortedSettings(values)
 }
 
-func sysctlsOn(step Step, host Host) bool {
+func knobsOn(step Step, host Host) bool {
 	if len(step.On) == 0 {
 		return host.Has(RoleTarget)
 	}

@@ -17,10 +17,17 @@ func (k KnobID) String() string {
 
 // The knob kinds.
 const (
-	KnobSysctl = "sysctl" // set on the host through its journal
-	KnobNginx  = "nginx"  // in force through a fresh server
-	KnobNofile = "nofile" // in force through a fresh server, verified in /proc/PID/limits
-	KnobBuild  = "build"  // in force through a fresh server
+	KnobSysctl  = "sysctl"  // set on the host through its journal, as all up to KnobCommand
+	KnobSysfs   = "sysfs"   // a file of the kernel by its absolute path below /sys or /proc; a pattern names several
+	KnobEthtool = "ethtool" // "eth0.rings.rx", "eth0.channels.combined", "eth0.coalesce.rx-usecs", "eth0.features.gro"
+	KnobFile    = "file"    // by absolute path; the value is a FileValue
+	KnobService = "service" // a service of systemd: started or stopped
+	KnobUnit    = "unit"    // a limit of a systemd unit: "nginx.service.LimitNOFILE"
+	KnobCommand = "command" // by the name that the file gives it; the value is a CommandValue
+	KnobNginx   = "nginx"   // in force through a fresh server
+	KnobNofile  = "nofile"  // in force through a fresh server, verified in /proc/PID/limits
+	KnobNproc   = "nproc"   // as nofile, for processes of the server's user
+	KnobBuild   = "build"   // in force through a fresh server
 )
 
 // Value is a knob's value; it tells absent (the knob has no value) from empty.
@@ -33,8 +40,18 @@ type Value struct {
 type Setting struct {
 	Knob       KnobID `json:"knob"`
 	Value      string `json:"value"`
+	Absent     bool   `json:"absent,omitempty"` // the knob shall have no value: a directive or file is removed
 	BestEffort bool   `json:"best_effort,omitempty"`
 	Step       string `json:"step,omitempty"` // the step that gave this value
+}
+
+// Naming returns settings that name knobs and give no values, for reading them. The knobs of commands need theirs.
+func Naming(knobs ...KnobID) []Setting {
+	settings := make([]Setting, len(knobs))
+	for i, k := range knobs {
+		settings[i].Knob = k
+	}
+	return settings
 }
 
 // State is the full set of knob values in force on every host.
@@ -88,6 +105,29 @@ type Pending struct {
 	Ours     []Value    `json:"ours"` // every value the lab wrote, oldest first
 	Campaign CampaignID `json:"campaign"`
 	Since    string     `json:"since"` // RFC 3339, UTC
+}
+
+// Standing is how a knob stands that the lab has changed and not yet put back.
+type Standing struct {
+	Knob     KnobID     `json:"knob"`
+	Expected Value      `json:"expected"` // what the lab wrote last, as it was read back
+	Found    Value      `json:"found"`
+	Drifted  bool       `json:"drifted,omitempty"` // someone else changed it
+	Campaign CampaignID `json:"campaign"`
+	Since    string     `json:"since"` // RFC 3339, UTC: of the first change
+	Error    string     `json:"error,omitempty"`
+}
+
+// KnobFact is what a host says of a knob that an experiment sets, before anything is changed.
+type KnobFact struct {
+	Asked     Setting `json:"asked"`               // knob and value as the experiment has them; a pattern has one fact per match
+	Knob      KnobID  `json:"knob"`                // on this host
+	Now       Value   `json:"now"`                 // at present; Absent when the host has no such knob, or no such file
+	To        Value   `json:"to"`                  // what the value comes to on this host: owners as numbers, a file's mode filled in
+	Reason    string  `json:"reason,omitempty"`    // why the host cannot have it; "" when it can
+	Cure      string  `json:"cure,omitempty"`      // of Reason
+	Privilege bool    `json:"privilege,omitempty"` // another user could have it
+	Note      string  `json:"note,omitempty"`      // worth knowing: what it costs, what stays
 }
 
 // Refusal is a knob, tool or limit that the plan found impossible, with the cure.

@@ -278,7 +278,7 @@ func TestKernelsOwnSysctlsAreChangedAndPutBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	ids := []lab.KnobID{sysctl("net.ipv4.tcp_fin_timeout"), sysctl("net.ipv4.ip_local_port_range"), sysctl("net.ipv4.tcp_rmem")}
-	before, err := k.Read(t.Context(), ids)
+	before, err := k.Read(t.Context(), lab.Naming(ids...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,7 @@ func TestKernelsOwnSysctlsAreChangedAndPutBack(t *testing.T) {
 	if _, err := k.Apply(t.Context(), "camp", cs); err != nil {
 		t.Fatal(err)
 	}
-	if now, err := k.Read(t.Context(), ids); err != nil || now[0].Text != "17" || now[1].Text != "10000\t65000" {
+	if now, err := k.Read(t.Context(), lab.Naming(ids...)); err != nil || now[0].Text != "17" || now[1].Text != "10000\t65000" {
 		t.Errorf("values %+v, error %v", now, err)
 	}
 	if _, err := k.Apply(t.Context(), "camp", []lab.Change{{Knob: ids[1], From: lab.Value{Text: "10000 65000"}, To: lab.Value{Text: "9 3"}}}); !errors.Is(err, unix.EINVAL) {
@@ -298,7 +298,7 @@ func TestKernelsOwnSysctlsAreChangedAndPutBack(t *testing.T) {
 	if _, err := k.Restore(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	after, err := k.Read(t.Context(), ids)
+	after, err := k.Read(t.Context(), lab.Naming(ids...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -74,14 +74,15 @@ func show(v lab.Value) string {
 	return fmt.Sprintf("%q", v.Text)
 }
 
-// Read returns the present values in the order of ids. A knob that this host does not have is Absent.
-func (k *Keeper) Read(ctx context.Context, ids []lab.KnobID) ([]lab.Value, error) {
-	values := make([]lab.Value, len(ids))
-	for i, id := range ids {
+// Read returns the present values of the knobs that the settings name, in their order. A knob that this host does not
+// have is Absent. Only the knobs of commands need the settings' values, which tell how to read them.
+func (k *Keeper) Read(ctx context.Context, settings []lab.Setting) ([]lab.Value, error) {
+	values := make([]lab.Value, len(settings))
+	for i, s := range settings {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		v, err := k.knobs.read(id)
+		v, err := k.knobs.read(s.Knob)
 		if err != nil {
 			return nil, err
 		}

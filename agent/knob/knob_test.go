@@ -16,9 +16,9 @@ import (
 
 func TestReadTellsAbsentFromEmpty(t *testing.T) {
 	tr := newTree(t)
-	vs, err := tr.keeper().Read(t.Context(), []lab.KnobID{
+	vs, err := tr.keeper().Read(t.Context(), lab.Naming(
 		sysctl("net.core.somaxconn"), sysctl("net.ipv4.tcp_tw_recycle"), sysctl("kernel.hostname"),
-		sysctl("net.ipv4.conf.eth0/100.tag"), sysctl("net/ipv4/conf/eth0.100/tag"), sysctl("net.ipv4.tcp_rmem")})
+		sysctl("net.ipv4.conf.eth0/100.tag"), sysctl("net/ipv4/conf/eth0.100/tag"), sysctl("net.ipv4.tcp_rmem")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestNamesThatLeaveTheTreeAreRefused(t *testing.T) {
 }
 
 func TestKnobsOfAServerAreRefused(t *testing.T) {
-	_, err := newTree(t).keeper().Read(t.Context(), []lab.KnobID{{Kind: lab.KnobNginx, Name: "events.accept_mutex"}})
+	_, err := newTree(t).keeper().Read(t.Context(), lab.Naming(lab.KnobID{Kind: lab.KnobNginx, Name: "events.accept_mutex"}))
 	if !errors.Is(err, knob.ErrKind) {
 		t.Errorf("error %v, want ErrKind", err)
 	}

@@ -9,15 +9,16 @@ import (
 )
 
 // Protocol is the version of all that follows. Both ends must have the same.
-const Protocol = 1
+const Protocol = 2
 
 // The paths, each with its request and the type of its Reply, or of the items of its stream of Lines.
 const (
 	PathFacts     = "/facts"     // lab.FactsQuery → Reply[lab.Facts]
-	PathRead      = "/read"      // []lab.KnobID → Reply[[]lab.Value]
+	PathRead      = "/read"      // []lab.Setting → Reply[[]lab.Value]
 	PathApply     = "/apply"     // Apply → Reply[[]lab.Applied]
 	PathRestore   = "/restore"   // None → Reply[[]lab.Restored]
 	PathPending   = "/pending"   // None → Reply[[]lab.Pending]
+	PathStanding  = "/standing"  // None → Reply[[]lab.Standing]
 	PathInstall   = "/install"   // Install → stream of log lines and one None; it goes on to its end when the asker leaves
 	PathBuild     = "/build"     // lab.Recipe → stream of log lines and one lab.Build
 	PathExport    = "/export"    // lab.Build → a build as one stream of bytes: see EndTrailer

@@ -324,7 +324,7 @@ func TestFullDiskUnderTheJournalLeavesTheHostAsItWas(t *testing.T) {
 	change := lab.Change{Knob: knob, From: lab.Value{Text: "4096"}, To: lab.Value{Text: "1234"}}
 	mustBe := func(want string, when string) {
 		t.Helper()
-		if now, err := h.Read(ctx, []lab.KnobID{knob}); err != nil || now[0].Text != want {
+		if now, err := h.Read(ctx, lab.Naming(knob)); err != nil || now[0].Text != want {
 			t.Errorf("%s: %s is %v, %v", when, knob, now, err)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 // Tuned is a host for its knobs.
 type Tuned interface {
-	Read(ctx context.Context, ks []lab.KnobID) ([]lab.Value, error)
+	Read(ctx context.Context, ks []lab.Setting) ([]lab.Value, error)
 	Apply(ctx context.Context, c lab.CampaignID, cs []lab.Change) ([]lab.Applied, error)
 	Restore(ctx context.Context) ([]lab.Restored, error)
 }
@@ -181,7 +181,7 @@ func TunedContract(t *testing.T, h Tuned, knob lab.KnobID) {
 func valueOf(t *testing.T, h Tuned, knob lab.KnobID) lab.Value {
 	t.Helper()
 	none := lab.KnobID{Kind: lab.KnobSysctl, Name: "no.such.knob"}
-	values, err := h.Read(t.Context(), []lab.KnobID{none, knob, none})
+	values, err := h.Read(t.Context(), lab.Naming(none, knob, none))
 	if err != nil || len(values) != 3 || !values[0].Absent || values[1].Absent || !values[2].Absent {
 		t.Fatalf("read %v, %v", values, err)
 	}

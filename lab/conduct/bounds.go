@@ -67,7 +67,7 @@ func nothing(do func(context.Context) error) func(context.Context) (struct{}, er
 	return func(ctx context.Context) (struct{}, error) { return struct{}{}, do(ctx) }
 }
 
-func (b bounded) Read(ctx context.Context, ks []lab.KnobID) ([]lab.Value, error) {
+func (b bounded) Read(ctx context.Context, ks []lab.Setting) ([]lab.Value, error) {
 	return within(ctx, b.name, "read", briefBound, func(ctx context.Context) ([]lab.Value, error) { return b.Machine.Read(ctx, ks) })
 }
 

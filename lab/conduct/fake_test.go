@@ -98,7 +98,7 @@ func (f *fakeHost) target() *fakeHost {
 	return f.loads
 }
 
-func (f *fakeHost) Read(ctx context.Context, ks []lab.KnobID) ([]lab.Value, error) {
+func (f *fakeHost) Read(ctx context.Context, ks []lab.Setting) ([]lab.Value, error) {
 	if err := f.call(ctx, "read"); err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (f *fakeHost) Read(ctx context.Context, ks []lab.KnobID) ([]lab.Value, erro
 	defer f.mu.Unlock()
 	values := make([]lab.Value, len(ks))
 	for i, k := range ks {
-		text, ok := f.knobs[k]
+		text, ok := f.knobs[k.Knob]
 		values[i] = lab.Value{Text: text, Absent: !ok}
 	}
 	return values, nil

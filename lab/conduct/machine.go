@@ -10,8 +10,8 @@ import (
 
 // Tuner is a host, for its knobs.
 type Tuner interface {
-	// Read returns the values in the order of ks.
-	Read(ctx context.Context, ks []lab.KnobID) ([]lab.Value, error)
+	// Read returns the values of the knobs that the settings name, in their order.
+	Read(ctx context.Context, ks []lab.Setting) ([]lab.Value, error)
 	// Apply journals, writes and reads back each change in order; it refuses one whose present value is not From.
 	Apply(ctx context.Context, c lab.CampaignID, cs []lab.Change) ([]lab.Applied, error)
 	// Restore puts back everything in the journal, newest first; it tries everything and joins the errors. A server

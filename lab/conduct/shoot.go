@@ -142,11 +142,11 @@ func (c *campaign) yardstick(ctx context.Context, name lab.HostName, timed []lab
 
 // knobs reads every knob that the plan sets on the host.
 func (c *campaign) knobs(ctx context.Context, name lab.HostName, seen *shot, values map[lab.HostName][]lab.Value) error {
-	ids := c.knobIDs(name)
-	if len(ids) == 0 {
+	asked := c.plan.Original.Settings[name]
+	if len(asked) == 0 {
 		return nil
 	}
-	read, err := c.hosts[name].Read(ctx, ids)
+	read, err := c.hosts[name].Read(ctx, asked)
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
 	values[name] = read

@@ -92,7 +92,7 @@ func unionKnobs(a, b map[lab.KnobID]lab.Setting) []lab.KnobID {
 
 func valueOf(settings map[lab.KnobID]lab.Setting, knob lab.KnobID) lab.Value {
 	s, ok := settings[knob]
-	return lab.Value{Text: s.Value, Absent: !ok}
+	return lab.Value{Text: s.Value, Absent: !ok || s.Absent}
 }
 
 func compareKnobs(a, b lab.KnobID) int {

@@ -2,6 +2,11 @@ package knob
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 
 	"ngxlab/lab"
 )
@@ -26,5 +31,61 @@ type Roots struct {
 	Systemctl string // the program; "" = the first on the search path
 }
 
+// bootIDFile is the file of the boot id.
+func (r Roots) bootIDFile() string {
+	if r.BootID != "" {
+		return r.BootID
+	}
+	return filepath.Join(r.ProcSys, "kernel/random/boot_id")
+}
+
 // realRoots are those of this host.
 func realRoots() Roots { return Roots{ProcSys: procSys, Root: "/"} }
+
+// newDrivers makes the driver of every kind whose place is among the roots.
+func newDrivers(r Roots) map[string]driver {
+	drivers := map[string]driver{}
+	if r.ProcSys != "" {
+		drivers[lab.KnobSysctl] = sysctls{root: r.ProcSys}
+	}
+	return drivers
+}
+
+// ErrKind is returned for a knob that is not set on a host through its journal.
+var ErrKind = errors.New("not a knob of a host")
+
+// driver is that of a kind of knobs.
+func (k *Keeper) driver(kind string) (driver, error) {
+	d, found := k.drivers[kind]
+	if !found {
+		return nil, ErrKind
+	}
+	return d, nil
+}
+
+// read returns the present value of a knob; like is as in driver.
+func (k *Keeper) read(ctx context.Context, id lab.KnobID, like lab.Value) (lab.Value, error) {
+	d, err := k.driver(id.Kind)
+	if err != nil {
+		return lab.Value{}, fmt.Errorf("%s: %w", id, err)
+	}
+	return d.read(ctx, id, like)
+}
+
+// write puts a value in force.
+func (k *Keeper) write(ctx context.Context, id lab.KnobID, to lab.Value) error {
+	d, err := k.driver(id.Kind)
+	if err != nil {
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	return d.write(ctx, id, to)
+}
+
+// bootID tells one start of the host from another.
+func (k *Keeper) bootID() (string, error) {
+	text, err := os.ReadFile(k.boot)
+	if err != nil {
+		return "", fmt.Errorf("boot id: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}

@@ -3,6 +3,8 @@ package knob
 import (
 	"bytes"
 	"io"
+
+	"ngxlab/lab"
 )
 
 // KillAt makes the keeper call at at every boundary between two effects.
@@ -12,7 +14,11 @@ func (k *Keeper) KillAt(at func(point string)) { k.faults.at = at }
 func (k *Keeper) Tear(torn func([]byte) []byte) { k.faults.torn = torn }
 
 // Kernel makes wrote play the kernel's part after each write.
-func (k *Keeper) Kernel(wrote func(path string)) { k.knobs.wrote = wrote }
+func (k *Keeper) Kernel(wrote func(path string)) {
+	s := k.drivers[lab.KnobSysctl].(sysctls)
+	s.wrote = wrote
+	k.drivers[lab.KnobSysctl] = s
+}
 
 // ParseJournal returns the number of pending entries and the bytes of whole lines.
 func ParseJournal(r io.Reader) (entries int, length int64, err error) {

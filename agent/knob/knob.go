@@ -26,21 +26,25 @@ const procSys = "/proc/sys"
 type Keeper struct {
 	Wall func() time.Time // the clock of the journal's times, for people; nil = time.Now
 
-	dir    string
-	knobs  sysctls
-	faults faults
+	dir     string
+	boot    string // the file of the boot id
+	drivers map[string]driver
+	faults  faults
 }
 
-// Open returns the keeper whose journal is the file "journal" in dir, which is made when missing.
-func Open(dir string) (*Keeper, error) { return OpenAt(dir, procSys) }
+// Open returns the keeper of this host's knobs whose journal is the file "journal" in dir, which is made when missing.
+func Open(dir string) (*Keeper, error) { return OpenRoots(dir, realRoots()) }
 
-// OpenAt is Open with another root than /proc/sys, so that a tree of ordinary files can stand in for the kernel.
-// The boot id is read from kernel/random/boot_id under that root.
-func OpenAt(dir, root string) (*Keeper, error) {
+// OpenAt is Open for sysctls alone, with another root than /proc/sys, so that a tree of ordinary files can stand in for
+// the kernel.
+func OpenAt(dir, root string) (*Keeper, error) { return OpenRoots(dir, Roots{ProcSys: root}) }
+
+// OpenRoots is Open for the kinds whose places are among the roots.
+func OpenRoots(dir string, r Roots) (*Keeper, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("journal directory: %w", err)
 	}
-	return &Keeper{dir: dir, knobs: sysctls{root: root}}, nil
+	return &Keeper{dir: dir, boot: r.bootIDFile(), drivers: newDrivers(r)}, nil
 }
 
 // ChangedError is returned when a change expects another value than the one present: someone else changed it.
@@ -64,7 +68,7 @@ type ReadBackError struct {
 
 // Error names the knob and both values.
 func (e *ReadBackError) Error() string {
-	return fmt.Sprintf("%s: asked for %s, the kernel keeps %s", e.Knob, show(e.Asked), show(e.Found))
+	return fmt.Sprintf("%s: asked for %s, the host keeps %s", e.Knob, show(e.Asked), show(e.Found))
 }
 
 func show(v lab.Value) string {
@@ -82,7 +86,7 @@ func (k *Keeper) Read(ctx context.Context, settings []lab.Setting) ([]lab.Value,
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		v, err := k.knobs.read(s.Knob)
+		v, err := k.read(ctx, s.Knob, lab.Value{Text: s.Value})
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +105,7 @@ func (k *Keeper) Apply(ctx context.Context, campaign lab.CampaignID, changes []l
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			a, err := k.apply(j, campaign, c)
+			a, err := k.apply(ctx, j, campaign, c)
 			if a != nil {
 				done = append(done, *a)
 			}
@@ -115,8 +119,8 @@ func (k *Keeper) Apply(ctx context.Context, campaign lab.CampaignID, changes []l
 }
 
 // apply makes one change. Its result is nil when nothing was written.
-func (k *Keeper) apply(j *journal, campaign lab.CampaignID, c lab.Change) (*lab.Applied, error) {
-	found, err := k.knobs.read(c.Knob)
+func (k *Keeper) apply(ctx context.Context, j *journal, campaign lab.CampaignID, c lab.Change) (*lab.Applied, error) {
+	found, err := k.read(ctx, c.Knob, c.To)
 	if err != nil {
 		return nil, err
 	}
@@ -126,13 +130,13 @@ func (k *Keeper) apply(j *journal, campaign lab.CampaignID, c lab.Change) (*lab.
 	if !same(c.Knob, found, c.From) {
 		return nil, &ChangedError{Knob: c.Knob, Expected: c.From, Found: found}
 	}
-	if found.Absent || c.To.Absent {
+	if !removable(c.Knob.Kind) && (found.Absent || c.To.Absent) {
 		return nil, fmt.Errorf("%s: cannot change %s to %s: %w", c.Knob, show(found), show(c.To), os.ErrNotExist)
 	}
-	if err := k.announce(j, campaign, c, found); err != nil {
+	if err := k.announce(ctx, j, campaign, c, found); err != nil {
 		return nil, err
 	}
-	return k.write(j, c)
+	return k.carryOut(ctx, j, c)
 }
 
 func (k *Keeper) now() time.Time {
@@ -144,8 +148,8 @@ func (k *Keeper) now() time.Time {
 
 // announce commits to the journal the originals of all that the change touches and the value about to be written. A
 // value written before is known already, so that going to and fro between states does not make the journal grow.
-func (k *Keeper) announce(j *journal, campaign lab.CampaignID, c lab.Change, found lab.Value) error {
-	boot, err := k.knobs.bootID()
+func (k *Keeper) announce(ctx context.Context, j *journal, campaign lab.CampaignID, c lab.Change, found lab.Value) error {
+	boot, err := k.bootID()
 	if err != nil {
 		return err
 	}
@@ -155,7 +159,7 @@ func (k *Keeper) announce(j *journal, campaign lab.CampaignID, c lab.Change, fou
 		original, to := found, c.To
 		if id != c.Knob {
 			to = lab.Value{Text: "0"}
-			if original, err = k.knobs.read(id); err != nil {
+			if original, err = k.read(ctx, id, lab.Value{}); err != nil {
 				return err
 			}
 		}
@@ -173,15 +177,15 @@ func (k *Keeper) announce(j *journal, campaign lab.CampaignID, c lab.Change, fou
 	return j.commit(rs...)
 }
 
-// write writes an announced change, reads it back and notes what the kernel made of it.
-func (k *Keeper) write(j *journal, c lab.Change) (*lab.Applied, error) {
+// carryOut writes an announced change, reads it back and notes what the host made of it.
+func (k *Keeper) carryOut(ctx context.Context, j *journal, c lab.Change) (*lab.Applied, error) {
 	k.faults.reach("before write")
-	writeErr := k.knobs.write(c.Knob, c.To.Text)
+	writeErr := k.write(ctx, c.Knob, c.To)
 	k.faults.reach("after write")
 	var rs []record
 	applied := &lab.Applied{Change: c}
 	for _, id := range touched(c.Knob) {
-		v, err := k.knobs.read(id)
+		v, err := k.read(ctx, id, c.To)
 		if err != nil {
 			return nil, errors.Join(writeErr, err)
 		}
@@ -244,6 +248,9 @@ func (k *Keeper) alone(ctx context.Context, do func(*journal) error) (err error)
 	defer func() { err = errors.Join(err, j.close()) }()
 	return do(j)
 }
+
+// removable reports whether knobs of a kind can be made and removed.
+func removable(kind string) bool { return kind == lab.KnobFile }
 
 // same reports whether two values of a knob mean the same.
 func same(id lab.KnobID, a, b lab.Value) bool { return tune.EqualValues(id, a, b) }

@@ -16,18 +16,18 @@ func (k *Keeper) Restore(ctx context.Context) ([]lab.Restored, error) {
 		if len(j.entries) == 0 {
 			return j.archive()
 		}
-		boot, err := k.knobs.bootID()
+		boot, err := k.bootID()
 		if err != nil {
 			return err
 		}
-		cases := k.cases(j, boot)
+		cases := k.cases(ctx, j, boot)
 		var errs []error
 		for i, c := range cases {
 			if err := ctx.Err(); err != nil && c.err == nil {
 				c.out.Outcome, c.err = lab.RestoreFailed, err
 			}
 			k.faults.reach("before restore")
-			r, err := k.restore(c, cases)
+			r, err := k.restore(ctx, c, cases)
 			all, errs = append(all, r), append(errs, err)
 			cases[i].out = r
 		}
@@ -64,10 +64,10 @@ type restoring struct {
 }
 
 // cases judges every entry, newest first, by the value found now.
-func (k *Keeper) cases(j *journal, boot string) []restoring {
+func (k *Keeper) cases(ctx context.Context, j *journal, boot string) []restoring {
 	var cases []restoring
 	for i := len(j.entries) - 1; i >= 0; i-- {
-		cases = append(cases, k.judge(j.entries[i], boot))
+		cases = append(cases, k.judge(ctx, j.entries[i], boot))
 	}
 	for i := range cases { // one half of a couple in foreign hands: writing the other would undo it
 		other := partner(cases, cases[i].entry.knob)
@@ -79,8 +79,8 @@ func (k *Keeper) cases(j *journal, boot string) []restoring {
 }
 
 // judge decides what is to become of an entry; lab.RestoreDone means that it is to be written back.
-func (k *Keeper) judge(e *entry, boot string) restoring {
-	found, err := k.knobs.read(e.knob)
+func (k *Keeper) judge(ctx context.Context, e *entry, boot string) restoring {
+	found, err := k.read(ctx, e.knob, e.original)
 	r := restoring{entry: e, err: err, out: lab.Restored{Knob: e.knob, Original: e.original, Found: found}}
 	switch {
 	case err != nil:
@@ -89,7 +89,7 @@ func (k *Keeper) judge(e *entry, boot string) restoring {
 		r.out.Outcome = lab.RestoreRebooted
 	case same(e.knob, found, e.original):
 		r.out.Outcome = lab.RestoreAlready
-	case e.isOurs(found) || k.left(e, found):
+	case e.isOurs(found) || k.left(ctx, e, found):
 		r.out.Outcome = lab.RestoreDone
 	default:
 		r.out.Outcome = lab.RestoreForeign
@@ -100,25 +100,25 @@ func (k *Keeper) judge(e *entry, boot string) restoring {
 // left reports whether found is what the kernel made of a write that was announced, and after which the process
 // was killed before it could note the outcome. Only writing the same again tells; a value that turns out to be
 // someone else's is put back.
-func (k *Keeper) left(e *entry, found lab.Value) bool {
+func (k *Keeper) left(ctx context.Context, e *entry, found lab.Value) bool {
 	if e.open == nil || found.Absent || coupled(e.knob) {
 		return false
 	}
-	if k.knobs.write(e.knob, e.open.Text) != nil {
+	if k.write(ctx, e.knob, *e.open) != nil {
 		return false
 	}
-	again, err := k.knobs.read(e.knob)
+	again, err := k.read(ctx, e.knob, e.original)
 	if err == nil && same(e.knob, again, found) {
 		return true
 	}
-	failed := k.knobs.write(e.knob, found.Text) != nil
+	failed := k.write(ctx, e.knob, found) != nil
 	return failed // what stands there now is ours
 }
 
 // restore carries out one decision.
-func (k *Keeper) restore(c restoring, all []restoring) (lab.Restored, error) {
+func (k *Keeper) restore(ctx context.Context, c restoring, all []restoring) (lab.Restored, error) {
 	if c.out.Outcome == lab.RestoreDone {
-		c.err = k.putBack(c, partner(all, c.entry.knob))
+		c.err = k.putBack(ctx, c, partner(all, c.entry.knob))
 	}
 	if c.err != nil {
 		c.out.Outcome, c.out.Error = lab.RestoreFailed, c.err.Error()
@@ -128,8 +128,8 @@ func (k *Keeper) restore(c restoring, all []restoring) (lab.Restored, error) {
 }
 
 // putBack writes the original. Of a couple only the half that was not zero is written: the kernel zeroes the other.
-func (k *Keeper) putBack(c restoring, other *restoring) error {
-	now, err := k.knobs.read(c.entry.knob)
+func (k *Keeper) putBack(ctx context.Context, c restoring, other *restoring) error {
+	now, err := k.read(ctx, c.entry.knob, c.entry.original)
 	if err != nil {
 		return err
 	}
@@ -140,11 +140,11 @@ func (k *Keeper) putBack(c restoring, other *restoring) error {
 	if other != nil && e.original.Text == "0" && other.entry.original.Text != "0" {
 		e = other.entry
 	}
-	if err := k.knobs.write(e.knob, e.original.Text); err != nil {
+	if err := k.write(ctx, e.knob, e.original); err != nil {
 		return err
 	}
 	k.faults.reach("after restore")
-	now, err = k.knobs.read(c.entry.knob)
+	now, err = k.read(ctx, c.entry.knob, c.entry.original)
 	if err == nil && !same(c.entry.knob, now, c.entry.original) {
 		err = &ReadBackError{Knob: c.entry.knob, Asked: c.entry.original, Found: now}
 	}

@@ -1,6 +1,7 @@
 package knob
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,9 +18,6 @@ type sysctls struct {
 	// wrote is called after a write, for trees that play the kernel's part; nil otherwise.
 	wrote func(path string)
 }
-
-// ErrKind is returned for a knob that is not set on a host through its journal.
-var ErrKind = errors.New("not a knob of a host")
 
 // Path is the file of a sysctl below /proc/sys by the convention of sysctl(8): whichever of "." and "/" comes first
 // separates, and the other stands for a dot or slash within a name (net.ipv4.conf.eth0/100.mtu or
@@ -46,15 +44,12 @@ func swapSeparators(r rune) rune {
 }
 
 func (s sysctls) file(id lab.KnobID) (string, error) {
-	if id.Kind != lab.KnobSysctl {
-		return "", fmt.Errorf("%s: %w", id, ErrKind)
-	}
 	path, err := Path(id.Name)
 	return filepath.Join(s.root, path), err
 }
 
 // read returns the value less its final newline, byte for byte; Absent when there is no such sysctl.
-func (s sysctls) read(id lab.KnobID) (lab.Value, error) {
+func (s sysctls) read(_ context.Context, id lab.KnobID, _ lab.Value) (lab.Value, error) {
 	path, err := s.file(id)
 	if err != nil {
 		return lab.Value{}, err
@@ -70,18 +65,21 @@ func (s sysctls) read(id lab.KnobID) (lab.Value, error) {
 }
 
 // write hands the value to the kernel in one write, as it must be.
-func (s sysctls) write(id lab.KnobID, text string) error {
+func (s sysctls) write(_ context.Context, id lab.KnobID, to lab.Value) error {
 	path, err := s.file(id)
 	if err != nil {
 		return err
+	}
+	if to.Absent {
+		return fmt.Errorf("%s: the kernel's own cannot be removed", id)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
 		return fmt.Errorf("%s: %w", id, err)
 	}
-	_, err = f.WriteString(text + "\n")
+	_, err = f.WriteString(to.Text + "\n")
 	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("%s: write %q: %w", id, text, err)
+		return fmt.Errorf("%s: write %q: %w", id, to.Text, err)
 	}
 	if s.wrote != nil {
 		s.wrote(path)
@@ -89,12 +87,17 @@ func (s sysctls) write(id lab.KnobID, text string) error {
 	return nil
 }
 
-func (s sysctls) bootID() (string, error) {
-	text, err := os.ReadFile(filepath.Join(s.root, "kernel/random/boot_id"))
-	if err != nil {
-		return "", fmt.Errorf("boot id: %w", err)
+// probe answers for the tree as it is; what a sysctl takes is known to the planner.
+func (s sysctls) probe(ctx context.Context, asked lab.Setting) []lab.KnobFact {
+	fact := lab.KnobFact{Asked: asked, Knob: asked.Knob, To: lab.Value{Text: asked.Value, Absent: asked.Absent}}
+	var err error
+	switch fact.Now, err = s.read(ctx, asked.Knob, lab.Value{}); {
+	case err != nil:
+		fact.Reason, fact.Cure = err.Error(), "check the name"
+	case fact.Now.Absent:
+		fact.Reason, fact.Cure = "this kernel does not have it", "check the name"
 	}
-	return strings.TrimSpace(string(text)), nil
+	return []lab.KnobFact{fact}
 }
 
 // couples are the sysctls of which one is zeroed by the kernel when the other is written, the one that may be

@@ -41,9 +41,6 @@ func Namespaced(name string) bool {
 	return true
 }
 
-// NeedsRoot reports whether setting a knob takes privilege as a rule.
-func NeedsRoot(k lab.KnobID) bool { return kindOf(k.Kind).NeedsRoot }
-
 // weak are values that trade safety for speed, with what is lost.
 var weak = []struct{ name, value, loss string }{
 	{"net.ipv4.tcp_syncookies", "0", "weakens security: no defence against SYN floods"},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"ngxlab/lab"
 )
@@ -65,7 +64,7 @@ func Transition(from, to lab.State, host lab.HostName) ([]lab.Change, error) {
 	var changes []lab.Change
 	for _, knob := range unionKnobs(before, after) {
 		change := lab.Change{Knob: knob, From: valueOf(before, knob), To: valueOf(after, knob), BestEffort: after[knob].BestEffort}
-		if OnHost(knob.Kind) && (change.From.Absent || change.To.Absent) {
+		if !has(before, knob) || !has(after, knob) {
 			return nil, fmt.Errorf("transition on %s: state %q or %q is not complete: no value of %s", host, from.Name, to.Name, knob)
 		}
 		if !EqualValues(knob, change.From, change.To) {
@@ -95,22 +94,14 @@ func valueOf(settings map[lab.KnobID]lab.Setting, knob lab.KnobID) lab.Value {
 	return lab.Value{Text: s.Value, Absent: !ok || s.Absent}
 }
 
+// has reports whether a complete state has what it must of a knob: any entry for one that is set on a host, and one
+// with a value unless there are such without.
+func has(settings map[lab.KnobID]lab.Setting, knob lab.KnobID) bool {
+	s, named := settings[knob]
+	kind := kindOf(knob.Kind)
+	return !kind.OnHost || named && (kind.MayLack || !s.Absent)
+}
+
 func compareKnobs(a, b lab.KnobID) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
-}
-
-// compareChanges puts kinds in the order of Kinds and leaves names sorted, but for the one order that the kernel
-// enforces: ip_local_port_range may never begin below ip_unprivileged_port_start
-// (net/ipv4/sysctl_net_ipv4.c, ipv4_local_port_range), so the range moves before the start rises and after it falls.
-func compareChanges(a, b lab.Change) int {
-	return cmp.Or(cmp.Compare(rank(a.Knob.Kind), rank(b.Knob.Kind)), cmp.Compare(turn(a), turn(b)))
-}
-
-func turn(c lab.Change) int {
-	if c.Knob.Name != "net.ipv4.ip_unprivileged_port_start" {
-		return 0
-	}
-	from, _ := strconv.Atoi(fields(c.From.Text))
-	to, _ := strconv.Atoi(fields(c.To.Text))
-	return cmp.Compare(to, from)
 }

@@ -37,15 +37,20 @@ func TestEqualComparesByMeaningOfTheKind(t *testing.T) {
 	}
 }
 
-func TestOnlySysctlsAreSetOnTheHostAndNeedRoot(t *testing.T) {
+func TestKindsTellWhereAndHowTheyAreSet(t *testing.T) {
+	host := []string{lab.KnobSysctl, lab.KnobSysfs, lab.KnobEthtool, lab.KnobFile, lab.KnobService, lab.KnobUnit, lab.KnobCommand}
+	stays := []string{lab.KnobFile, lab.KnobCommand}
 	for _, k := range tune.Kinds() {
-		want := k.Name == lab.KnobSysctl
-		if tune.OnHost(k.Name) != want || tune.NeedsRoot(lab.KnobID{Kind: k.Name}) != want {
+		onHost := slices.Contains(host, k.Name)
+		if tune.OnHost(k.Name) != onHost || tune.NeedsRoot(lab.KnobID{Kind: k.Name}) != (onHost && k.Name != lab.KnobCommand) {
 			t.Errorf("%s: on host %v, needs root %v", k.Name, tune.OnHost(k.Name), tune.NeedsRoot(lab.KnobID{Kind: k.Name}))
 		}
+		if tune.Volatile(k.Name) != (onHost && !slices.Contains(stays, k.Name)) {
+			t.Errorf("%s: volatile %v", k.Name, tune.Volatile(k.Name))
+		}
 	}
-	if tune.OnHost("unheard of") {
-		t.Error("an unknown kind is set on the host")
+	if tune.OnHost("unheard of") || tune.Volatile("unheard of") {
+		t.Error("an unknown kind is set on the host, or volatile")
 	}
 }
 

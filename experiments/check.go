@@ -83,6 +83,7 @@ func (d *decoding) checkServer(e lab.Experiment) {
 	if s.SleepS > 0 && s.Site != "sleep" {
 		d.problem("server.sleep", "site: sleep", "sleep belongs to the site sleep, this is %s", s.Site)
 	}
+	d.checkNginx("server.nginx", slices.Collect(maps.Keys(s.Nginx)))
 	build, known := e.Builds[s.Build]
 	if (s.Site == "echo" || s.Site == "sleep") && known && !slices.Contains(build.Modules, "echo") {
 		d.problem("server.site", "add echo to the modules of the build", "the site %s needs the module echo, which build %q lacks", s.Site, s.Build)
@@ -103,11 +104,12 @@ func (d *decoding) checkSteps(e lab.Experiment) {
 		if s.Build != "" {
 			d.checkBuild(path+".build", s.Build, e.Builds)
 		}
-		if len(s.On) > 0 && len(s.Sysctl) == 0 {
-			d.problem(path+".on", "", "on says where sysctls are set, and step %q has none", s.Name)
+		if len(s.On) > 0 && len(s.Sysctl)+len(s.Knobs) == 0 {
+			d.problem(path+".on", "", "on says where knobs of a host are set, and step %q has none", s.Name)
 		}
-		if i > 0 && len(s.Nginx)+len(s.Sysctl)+s.Nofile+len(s.Build) == 0 {
-			d.problem(path, "set at least one of nginx, sysctl, nofile and build", "step %q changes nothing", s.Name)
+		d.checkKnobs(path, s)
+		if i > 0 && len(s.Nginx)+len(s.Remove)+len(s.Sysctl)+len(s.Knobs)+s.Nofile+s.Nproc+len(s.Build) == 0 {
+			d.problem(path, "set at least one knob: nginx, sysctl, nofile, files …", "step %q changes nothing", s.Name)
 		}
 	}
 }
@@ -222,6 +224,7 @@ func (d *decoding) checkClaim(path string, c lab.Claim) {
 }
 
 func (d *decoding) checkCapacity(c lab.CapacitySpec, states []string) {
+	d.checkNginx("capacity.nginx", slices.Collect(maps.Keys(c.Nginx)))
 	if c.Connections[0] != 0 {
 		d.problem("capacity.connections", "the empty server is what the rest is compared with", "the first level must be 0")
 	}

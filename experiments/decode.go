@@ -60,6 +60,7 @@ func (d *decoding) experiment(text []byte) lab.Experiment {
 	e, ok := experimentValue.read(d, "", root)
 	if ok && len(d.problems) == 0 {
 		fill(&e, d.given)
+		d.spelling()
 		d.check(e)
 	}
 	return e

@@ -238,7 +238,7 @@ var bad = []struct{ name, old, new, want, hint string }{
 	{"step twice", "  - name: baseline", "  - name: baseline\n  - {name: baseline, nofile: 100}", `x.yaml:6:6: step "baseline" is there already, on line 5`, ""},
 	{"control", "  - name: baseline", "  - name: control", "the lab's own name", ""},
 	{"step that changes nothing", "  - name: baseline", "  - name: baseline\n  - name: a", `step "a" changes nothing`, ""},
-	{"on without sysctl", "  - name: baseline", "  - name: baseline\n  - {name: a, nofile: 100, on: load}", "on says where sysctls are set", ""},
+	{"on without sysctl", "  - name: baseline", "  - name: baseline\n  - {name: a, nofile: 100, on: load}", "on says where knobs of a host are set", ""},
 	{"sysctl name", "  - name: baseline", "  - {name: baseline, sysctl: {somaxconn: 1}}", `"somaxconn" cannot be the name of a sysctl`, ""},
 	{"directive name", "  - name: baseline", "  - {name: baseline, nginx: {Worker: 1}}", "cannot be an nginx directive", ""},
 	{"directive value", "  - name: baseline", "  - {name: baseline, nginx: {worker_processes: {a: b}}}", "expected text, found a mapping", ""},
@@ -336,6 +336,7 @@ func TestUnreadableFileIsAnError(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	f.Add(small)
 	f.Add(scaffold)
+	f.Add(every)
 	for _, entry := range Library() {
 		text, err := Open(entry.Name)
 		if err != nil {

@@ -87,6 +87,9 @@ func fillServer(s *lab.ServerSpec) {
 	if s.Site == "" {
 		s.Site = "empty-gif"
 	}
+	if s.Restart == "" {
+		s.Restart = lab.RestartAlways
+	}
 	if s.Site == "file" && s.BodyBytes == 0 {
 		s.BodyBytes = 1 << 10
 	}

@@ -36,7 +36,7 @@ var hosts = value[[]lab.Host]{declaredHosts.schema, func(d *decoding, path strin
 	return d.expand(path, all)
 }}
 
-var declaredHosts = anyKeys("the name of a host", namePattern, host, func() []declared { return nil },
+var declaredHosts = anyKeys(names{what: "the name of a host", pattern: namePattern}, host, func() []declared { return nil },
 	func(all []declared, name string, one declared) []declared {
 		one.host.Name = lab.HostName(name)
 		return append(all, one)

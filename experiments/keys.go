@@ -1,8 +1,6 @@
 package experiments
 
 import (
-	"strings"
-
 	"github.com/goccy/go-yaml/ast"
 
 	"ngxlab/lab"
@@ -10,12 +8,10 @@ import (
 
 // Patterns of the names that a file chooses. A name stands in tables, paths and URLs.
 const (
-	namePattern      = `^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`
-	stepPattern      = `^[A-Za-z0-9][^\n/]{0,62}$`
-	directivePattern = `^[a-z0-9_]+(\.[a-z0-9_]+)*$`
-	sysctlPattern    = `^[A-Za-z0-9_-]+([./][A-Za-z0-9_-]+)+$`
-	sha256Pattern    = `^[0-9a-fA-F]{64}$`
-	commitPattern    = `^[0-9a-f]{40}$`
+	namePattern   = `^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`
+	stepPattern   = `^[A-Za-z0-9][^\n/]{0,62}$`
+	sha256Pattern = `^[0-9a-fA-F]{64}$`
+	commitPattern = `^[0-9a-f]{40}$`
 )
 
 // The bounds of whole numbers. Connections are those of one target: beyond 16 million there is no address left.
@@ -23,6 +19,7 @@ const (
 	maxConnections = 1 << 24
 	maxRequests    = 1 << 40
 	maxNofile      = 1 << 30
+	maxNproc       = 1 << 22 // of the kernel: PID_MAX_LIMIT
 )
 
 var (
@@ -32,6 +29,7 @@ var (
 	policy   = oneOf(lab.CannotFail, lab.CannotSkip)
 	role     = oneOf(lab.RoleTarget, lab.RoleLoad)
 	nofile   = integer(64, maxNofile)
+	nproc    = integer(1, maxNproc)
 	port     = integer(1, 65535)
 	free     = mapping("a key", `^[^\s]`, text)
 	freely   = mapping("a key", `^[^\s]`, number)
@@ -98,17 +96,28 @@ var serverSpec = object(func() lab.ServerSpec { return lab.ServerSpec{} },
 	has("cpus", "CPUs of the server: a list such as 0-3, or auto: half of them when load shares the host; default not pinned", cpus,
 		func(s *lab.ServerSpec) *string { return &s.CPUs }),
 	has("nofile", "open-file limit of the server, default the host's", nofile, func(s *lab.ServerSpec) *int { return &s.Nofile }),
+	has("nproc", "process limit of the server's user, default the host's", nproc, func(s *lab.ServerSpec) *int { return &s.Nproc }),
+	has("restart", "always (default): a fresh server for each state and round; needed: only when something differs that a server takes over at its start",
+		oneOf(lab.RestartAlways, lab.RestartNeeded), func(s *lab.ServerSpec) *lab.Restart { return &s.Restart }),
 	has("nginx", "directives, with their context: events.worker_connections", directives, func(s *lab.ServerSpec) *map[string]string { return &s.Nginx }),
 )
 
 var step = object(func() lab.Step { return lab.Step{} },
 	has("name", "unique; the state is called after it", stepName, func(s *lab.Step) *string { return &s.Name }).must(),
 	has("why", "what the step is expected to do, for the report", text, func(s *lab.Step) *string { return &s.Why }),
-	has("on", "roles of the hosts whose sysctls are set, default target", list(role), func(s *lab.Step) *[]lab.Role { return &s.On }),
-	has("nginx", "directives, with their context", directives, func(s *lab.Step) *map[string]string { return &s.Nginx }),
-	has("sysctl", "kernel settings by name", mapping("the name of a sysctl", sysctlPattern, sysctlValue), func(s *lab.Step) *map[string]string { return &s.Sysctl }),
+	has("on", "roles of the hosts that are tuned (all but nginx, nofile, nproc and build), default target", list(role), func(s *lab.Step) *[]lab.Role { return &s.On }),
+	edits,
+	has("sysctl", "kernel settings by name", sysctls, func(s *lab.Step) *map[string]string { return &s.Sysctl }),
+	knobs("sysfs", "files of the kernel below /sys or /proc by path, which may be a pattern", sysfs),
+	knobs("ethtool", "settings of network interfaces: eth0.rings.rx, eth0.channels.combined, eth0.coalesce.rx-usecs, eth0.features.gro", ethtool),
+	knobs("files", "files by path: their content, or {content, mode, owner}; null: there shall be none", files),
+	knobs("services", "services of systemd: started or stopped", services),
+	knobs("units", "limits of units of systemd: nginx.service.LimitNOFILE", units),
+	knobs("commands", "whatever else can be put in force, verified and taken back, by a name of your own", commands),
 	has("nofile", "open-file limit of the server", nofile, func(s *lab.Step) *int { return &s.Nofile }),
+	has("nproc", "process limit of the server's user", nproc, func(s *lab.Step) *int { return &s.Nproc }),
 	has("build", "name of another build", nameText, func(s *lab.Step) *string { return &s.Build }),
+	has("persist", "true: sysctls and limits also as one file of ours in sysctl.d and limits.d, until restored", boolean, func(s *lab.Step) *bool { return &s.Persist }),
 	has("best_effort", "true: accept a value that reads back differently, and say so", boolean, func(s *lab.Step) *bool { return &s.BestEffort }),
 	has("unsupported", "fail or skip, for this step", policy, func(s *lab.Step) *lab.Cannot { return &s.Cannot }),
 )
@@ -240,32 +249,4 @@ var cpuList = value[string]{cpus.schema, func(d *decoding, _ string, n ast.Node)
 		return "", false
 	}
 	return s, true
-}}
-
-// sysctlValue is one value, or several of a sysctl that has several, which are joined by spaces.
-var sysctlValue = value[string]{schema{"type": []string{"string", "number", "array"}}, func(d *decoding, path string, n ast.Node) (string, bool) {
-	words, ok := list(text).read(d, path, n)
-	return strings.Join(words, " "), ok
-}}
-
-// directives are nginx directives by dotted name. The arguments of a list are joined by spaces. true and false are
-// "on" and "off", but stay what they are for the flags of listen (listen.reuseport).
-var directives = anyKeys("an nginx directive", directivePattern, argument, func() map[string]string { return map[string]string{} },
-	func(m map[string]string, name, argument string) map[string]string {
-		if onOff := map[string]string{yes: "on", no: "off"}; !strings.HasPrefix(name, "listen.") && onOff[argument] != "" {
-			argument = onOff[argument]
-		}
-		m[name] = argument
-		return m
-	})
-
-const yes, no = "true", "false"
-
-var argument = value[string]{schema{"type": []string{"string", "number", "boolean", "array"}}, func(d *decoding, path string, n ast.Node) (string, bool) {
-	if b, ok := n.(*ast.BoolNode); ok {
-		s, _, _ := scalar(b)
-		return s, true
-	}
-	words, ok := list(text).read(d, path, n)
-	return strings.Join(words, " "), ok
 }}

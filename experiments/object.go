@@ -41,7 +41,7 @@ func object[T any](defaults func() T, keys ...key[T]) value[T] {
 		into := defaults()
 		before := len(d.problems)
 		found := map[string]bool{}
-		all := d.entries(path, n, func(at string, e entry) {
+		all := d.entries(path, n, false, func(at string, e entry) {
 			found[e.name] = true
 			i := slices.IndexFunc(keys, func(k key[T]) bool { return k.name == e.name })
 			if i < 0 {
@@ -90,31 +90,32 @@ func objectSchema[T any](keys []key[T]) schema {
 type entry struct {
 	name  string
 	at    lab.Position
-	value ast.Node
+	value ast.Node // of type null only where nulls are taken
 }
 
 // entries calls each for every key once, notes its place, and reports what is wrong with the mapping itself; it
-// reports false when n is not a mapping.
-func (d *decoding) entries(path string, n ast.Node, each func(path string, e entry)) bool {
+// reports false when n is not a mapping. nulls says that a key without a value means something.
+func (d *decoding) entries(path string, n ast.Node, nulls bool, each func(path string, e entry)) bool {
 	m, ok := n.(*ast.MappingNode)
 	if !ok {
 		d.wrong(n, "a mapping of keys to values", "")
 		return false
 	}
+	seen := map[string]lab.Position{}
 	for _, v := range m.Values {
 		e := entry{name: keyText(v.Key), at: position(v.Key), value: v.Value}
 		at := strings.TrimPrefix(path+"."+e.name, ".")
-		first, twice := d.where[at]
+		first, twice := seen[e.name]
 		switch {
 		case v.Key.IsMergeKey():
 			d.add(e.at, "merging with << is not supported", "every value stands where it is used")
 		case twice:
 			d.add(e.at, fmt.Sprintf("the key %q stands here a second time", e.name), fmt.Sprintf("it is on line %d already", first.Line))
-		case v.Value == nil || v.Value.Type() == ast.NullType:
-			d.where[at] = e.at
+		case isNull(v.Value) && !nulls:
+			seen[e.name], d.where[at] = e.at, e.at
 			d.add(e.at, fmt.Sprintf("the key %q has no value", e.name), "leave the key out to have the default")
 		default:
-			d.where[at] = e.at
+			seen[e.name], d.where[at] = e.at, e.at
 			each(at, e)
 		}
 	}
@@ -128,19 +129,49 @@ func keyText(k ast.MapKeyNode) string {
 	return k.String()
 }
 
+func isNull(n ast.Node) bool { return n == nil || n.Type() == ast.NullType }
+
+// names are the keys that a file chooses.
+type names struct {
+	what, pattern string
+	refuse        func(name string) (message, hint string) // what is wrong with a name that matches; nil or "" when nothing is
+}
+
+// wrong says what is wrong with a name, "" when nothing is.
+func (of names) wrong(re *regexp.Regexp, name string) (message, hint string) {
+	if of.refuse != nil {
+		if message, hint = of.refuse(name); message != "" {
+			return message, hint
+		}
+	}
+	if !re.MatchString(name) {
+		return fmt.Sprintf("%q cannot be %s", name, of.what), "it must match " + of.pattern
+	}
+	return "", ""
+}
+
 // anyKeys is a mapping whose keys the file chooses; add puts each into the result.
-func anyKeys[M, T any](what, pattern string, v value[T], empty func() M, add func(m M, name string, one T) M) value[M] {
-	re := regexp.MustCompile(pattern)
-	s := schema{"type": "object", "additionalProperties": v.schema, "propertyNames": schema{"pattern": pattern}}
+func anyKeys[M, T any](of names, v value[T], empty func() M, add func(m M, name string, one T) M) value[M] {
+	return keysAndNulls(of, v, empty, add, nil)
+}
+
+// keysAndNulls is anyKeys where a key may be without a value: null puts it into the result.
+func keysAndNulls[M, T any](of names, v value[T], empty func() M, add func(m M, name string, one T) M, null func(m M, name string) M) value[M] {
+	re := regexp.MustCompile(of.pattern)
+	each := v.schema
+	if null != nil {
+		each = schema{"anyOf": []schema{v.schema, {"type": "null"}}}
+	}
+	s := schema{"type": "object", "additionalProperties": each, "propertyNames": schema{"pattern": of.pattern}}
 	return value[M]{s, func(d *decoding, path string, n ast.Node) (M, bool) {
 		into := empty()
 		before := len(d.problems)
-		d.entries(path, n, func(at string, e entry) {
-			if !re.MatchString(e.name) {
-				d.add(e.at, fmt.Sprintf("%q cannot be %s", e.name, what), "it must match "+pattern)
-				return
-			}
-			if one, ok := v.read(d, at, e.value); ok {
+		d.entries(path, n, null != nil, func(at string, e entry) {
+			if message, hint := of.wrong(re, e.name); message != "" {
+				d.add(e.at, message, hint)
+			} else if isNull(e.value) {
+				into = null(into, e.name)
+			} else if one, ok := v.read(d, at, e.value); ok {
 				into = add(into, e.name, one)
 			}
 		})
@@ -150,7 +181,7 @@ func anyKeys[M, T any](what, pattern string, v value[T], empty func() M, add fun
 
 // mapping is a mapping with keys that the file chooses, as a map.
 func mapping[T any](what, pattern string, v value[T]) value[map[string]T] {
-	return anyKeys(what, pattern, v, func() map[string]T { return map[string]T{} },
+	return anyKeys(names{what: what, pattern: pattern}, v, func() map[string]T { return map[string]T{} },
 		func(m map[string]T, name string, one T) map[string]T {
 			m[name] = one
 			return m

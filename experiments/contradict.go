@@ -1,0 +1,118 @@
+package experiments
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"ngxlab/lab"
+)
+
+// checkKnobs refuses what a step says twice, or in two ways that exclude each other.
+func (d *decoding) checkKnobs(path string, s lab.Step) {
+	d.checkNginx(path+".nginx", slices.AppendSeq(slices.Clone(s.Remove), maps.Keys(s.Nginx)))
+	d.checkCoupled(path+".sysctl", s.Sysctl)
+	d.checkServices(path+".services", s.Knobs)
+	if s.Persist && len(s.Sysctl)+s.Nofile+s.Nproc == 0 {
+		d.problem(path+".persist", "leave it out", "persist keeps sysctls and limits, and step %q has none", s.Name)
+	}
+}
+
+// checkNginx refuses one directive under two names: a name without its context is that of the outermost one. Of names
+// that stand in server or location only, the plan knows.
+func (d *decoding) checkNginx(path string, names []string) {
+	d.checkTwice(path, names, directiveOf)
+}
+
+// checkTwice refuses names below a path that are one and the same.
+func (d *decoding) checkTwice(path string, names []string, whole func(name string) string) {
+	first := map[string]string{}
+	for _, name := range d.inOrder(path, names) {
+		if other, twice := first[whole(name)]; twice {
+			d.problem(path+"."+name, "leave one of them out", "%s is %s, which is on line %d already", name, other, d.at(path+"."+other).Line)
+			continue
+		}
+		first[whole(name)] = name
+	}
+}
+
+// directiveOf leaves out a context that says no more than the name alone. include may stand anywhere.
+func directiveOf(name string) string {
+	context, rest, qualified := strings.Cut(name, ".")
+	if qualified && slices.Contains([]string{"main", "events", "http"}, context) && (context == "main" || rest != "include") {
+		return rest
+	}
+	return name
+}
+
+// coupled are pairs of sysctls of which the kernel sets one to 0 when the other is written (mm/page-writeback.c,
+// mm/util.c).
+var coupled = [][2]string{
+	{"vm.dirty_bytes", "vm.dirty_ratio"}, {"vm.dirty_background_bytes", "vm.dirty_background_ratio"}, {"vm.overcommit_kbytes", "vm.overcommit_ratio"},
+}
+
+func (d *decoding) checkCoupled(path string, values map[string]string) {
+	for _, pair := range coupled {
+		_, a := values[pair[0]]
+		_, b := values[pair[1]]
+		if !a || !b {
+			continue
+		}
+		names := d.inOrder(path, pair[:])
+		d.problem(path+"."+names[1], "leave one of them out", "%s excludes %s, which is on line %d: the kernel sets one to 0 when the other is written",
+			names[1], names[0], d.at(path+"."+names[0]).Line)
+	}
+}
+
+func (d *decoding) checkServices(path string, knobs []lab.Setting) {
+	var names []string
+	for _, s := range knobs {
+		if s.Knob.Kind == lab.KnobService {
+			names = append(names, s.Knob.Name)
+		}
+	}
+	d.checkTwice(path, names, func(name string) string { return strings.TrimSuffix(name, ".service") })
+}
+
+// inOrder sorts keys of a mapping by their places in the file.
+func (d *decoding) inOrder(path string, names []string) []string {
+	all := slices.Clone(names)
+	slices.SortFunc(all, func(a, b string) int {
+		p, q := d.at(path+"."+a), d.at(path+"."+b)
+		if p.Line != q.Line {
+			return p.Line - q.Line
+		}
+		return p.Column - q.Column
+	})
+	return all
+}
+
+// spelling refuses a sysctl that a step has in two spellings, and then adds to the places of knobs those by which a plan
+// names them: the kind, and the name as the step keeps it.
+func (d *decoding) spelling() {
+	sysctls, places := map[string][]string{}, map[string]lab.Position{}
+	for path, at := range d.where {
+		section, rest, ok := cutStep(path)
+		key, name, named := strings.Cut(rest, ".")
+		if !ok || !named {
+			continue
+		}
+		if kind := sections[key]; kind != "" {
+			places[section+"."+kind+"."+name] = at
+		}
+		if key == lab.KnobSysctl && !strings.HasSuffix(name, "]") {
+			sysctls[section+".sysctl"] = append(sysctls[section+".sysctl"], name)
+			places[section+".sysctl."+dotted(name)] = at
+		}
+	}
+	for path, names := range sysctls {
+		d.checkTwice(path, names, dotted)
+	}
+	maps.Copy(d.where, places)
+}
+
+// cutStep cuts "steps[2].files.x" into "steps[2]" and "files.x".
+func cutStep(path string) (section, rest string, ok bool) {
+	section, rest, ok = strings.Cut(path, "].")
+	return section + "]", rest, ok && strings.HasPrefix(path, "steps[")
+}

@@ -1,14 +1,13 @@
 package nginxconf
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
 )
 
 // Path names a block from the outside in; empty is the main context. An element is a directive's name alone (the
-// first block of that name) or its name and arguments, as in "location = /hello".
+// first block of that name) or its name and arguments as a configuration has them, as in "location = /hello".
 type Path []string
 
 // String is how errors name the block.
@@ -19,67 +18,126 @@ func (p Path) String() string {
 	return strings.Join(p, " > ")
 }
 
-// Set gives a simple directive of a block the value, which stands for the arguments as they are written. It is added
-// at the end of the block when absent; of several of that name the first is changed and the others are removed.
+// Set gives a directive of a block the value, which is what stands behind its name: arguments as they are written
+// ("max=10"), several directives of that name ("X-A 1; X-B 2"), a block with its arguments and braces
+// ("$uri $x { default 0; }"), or several of these.
+//
+// Simple directives take the place of the first simple one of that name in the block; the others of that name are
+// removed, as Remove does. A block takes the place of the one of that name and those arguments. What is not there yet is
+// added at the end of the block, on lines of its own when the closing brace has one.
 func Set(conf []byte, in Path, name, value string) ([]byte, error) {
-	edits, err := set(conf, in, name, value)
-	return apply(conf, edits), err
+	return alone(conf, func(t tree) ([]edit, error) { return t.set(in, name, value) })
 }
 
-// SetParameter gives every directive of that name in a block a parameter, such as backlog=1024 of listen: with the
-// value "on" or "true" the parameter stands alone (reuseport), with "off", "false" or "" it is removed.
+// SetParameter gives every simple directive of that name in a block a parameter, such as backlog=1024 of listen: with
+// the value "on" or "true" the parameter stands alone (reuseport), with "off", "false" or "" it is removed.
 func SetParameter(conf []byte, in Path, name, parameter, value string) ([]byte, error) {
-	edits, err := setParameter(conf, in, name, parameter, value)
-	return apply(conf, edits), err
+	return alone(conf, func(t tree) ([]edit, error) { return t.setParameter(in, name, parameter, value) })
 }
 
-// edit replaces the bytes from Start to End. Edits of one call are in order and do not overlap.
-type edit struct {
-	Start, End int
-	Text       string
+// Remove takes every directive of that name out of a block, or with arguments ("map $uri $x") only those that have
+// them. When nothing but white space is left of the lines it stood on they go as well, with their line end; a comment
+// beside it stays where it is. A directive that is not there is no error.
+func Remove(conf []byte, in Path, name string) ([]byte, error) {
+	return alone(conf, func(t tree) ([]edit, error) { return t.remove(in, name) })
 }
 
-// apply makes the edits on a copy.
-func apply(conf []byte, edits []edit) []byte {
-	var out bytes.Buffer
-	at := 0
-	for _, e := range edits {
-		out.Write(conf[at:e.Start])
-		out.WriteString(e.Text)
-		at = e.End
+// Quote writes an argument so that nginx reads it as it is: with quotes only when it needs them.
+func Quote(arg string) string {
+	plain := "x " + arg + ";"
+	list, err := Parse([]byte(plain))
+	if err == nil && len(list) == 1 && list[0].End == len(plain) && slices.Equal(list[0].Args, []string{arg}) {
+		return arg
 	}
-	out.Write(conf[at:])
-	return out.Bytes()
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(arg) + `"`
 }
 
-func set(conf []byte, in Path, name, value string) ([]edit, error) {
-	text, err := simple(name, value)
+// alone edits a configuration of one file; on an error it is returned as it was.
+func alone(conf []byte, change func(tree) ([]edit, error)) ([]byte, error) {
+	list, err := Parse(conf)
+	if err != nil {
+		return conf, err
+	}
+	t := tree{text: map[string][]byte{"": conf}, list: list}
+	edits, err := change(t)
+	if err != nil {
+		return conf, err
+	}
+	return apply(conf, edits), nil
+}
+
+// tree is a configuration that has been read.
+type tree struct {
+	root  string            // name of the file with the main context
+	text  map[string][]byte // of each file
+	list  []Directive       // of the main context
+	times map[string]int    // how often each file is included
+}
+
+func (t tree) set(in Path, name, value string) ([]edit, error) {
+	asked, err := elements(name, value)
 	if err != nil {
 		return nil, err
 	}
-	s, err := find(conf, in)
+	s, err := t.find(in)
 	if err != nil {
 		return nil, err
+	}
+	old := s.named(func(d Directive) bool { return d.Name == name && !d.Block })
+	blocks := s.named(func(d Directive) bool { return d.Name == name && d.Block })
+	if len(old) == 0 && len(blocks) > 0 && !slices.ContainsFunc(asked, func(e element) bool { return e.block }) {
+		return nil, fmt.Errorf("%s in %s is a block", name, in)
 	}
 	var edits []edit
-	for _, d := range s.list {
-		switch {
-		case d.Name != name:
-		case d.Block:
-			return nil, fmt.Errorf("%s in %s is a block", name, in)
-		case edits == nil:
-			edits = append(edits, edit{d.Start, d.End, text})
-		default:
-			edits = append(edits, edit{d.Start, d.End, ""})
+	var added []string
+	if len(old) > 0 && len(simple(asked)) > 0 {
+		edits = t.replace(old, simple(asked))
+	} else {
+		added = simple(asked)
+	}
+	for _, e := range asked {
+		if !e.block {
+			continue
 		}
+		same := s.named(func(d Directive) bool { return d.Block && d.Name == name && slices.Equal(d.Args, e.args) })
+		if len(same) > 0 {
+			edits = append(edits, t.replace(same, []string{e.text})...)
+			continue
+		}
+		added = append(added, e.text)
 	}
-	if edits == nil {
-		edits = []edit{s.insertion(conf, text)}
+	if len(added) > 0 {
+		edits = append(edits, t.insertion(s, added))
 	}
-	return edits, nil
+	return edits, t.once(edits)
 }
 
-func setParameter(conf []byte, in Path, name, parameter, value string) ([]edit, error) {
+func (t tree) remove(in Path, name string) ([]edit, error) {
+	words, err := reference(name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := t.find(in)
+	if err != nil {
+		return nil, err
+	}
+	edits := t.removal(s.named(func(d Directive) bool { return matches(d, words) }))
+	return edits, t.once(edits)
+}
+
+// replace puts the texts in the place of the first and removes the others; there is one at least.
+func (t tree) replace(old []Directive, texts []string) []edit {
+	first := old[0]
+	conf := t.text[first.File]
+	between := " "
+	if indent, own := indentation(conf, first.Start); own {
+		between = newline(conf, first.Start) + indent
+	}
+	text := strings.Join(texts, between)
+	return append([]edit{{first.File, first.Start, first.End, text}}, t.removal(old[1:])...)
+}
+
+func (t tree) setParameter(in Path, name, parameter, value string) ([]edit, error) {
 	word := parameter + "=" + value
 	switch value {
 	case "on", "true":
@@ -90,25 +148,25 @@ func setParameter(conf []byte, in Path, name, parameter, value string) ([]edit, 
 	if list, err := Parse([]byte(name + " " + word + ";")); err != nil || len(list) != 1 || len(list[0].Args) > 1 || list[0].Block {
 		return nil, fmt.Errorf("%q is not a value that the parameter %q of %s can have", value, parameter, name)
 	}
-	s, err := find(conf, in)
+	s, err := t.find(in)
 	if err != nil {
 		return nil, err
 	}
-	var edits []edit
-	for _, d := range s.list {
-		if d.Name == name && !d.Block {
-			edits = append(edits, parameterEdit(conf, d, parameter, word))
-		}
-	}
-	if edits == nil {
+	all := s.named(func(d Directive) bool { return d.Name == name && !d.Block })
+	if len(all) == 0 {
 		return nil, fmt.Errorf("no %s in %s", name, in)
 	}
-	return edits, nil
+	var edits []edit
+	for _, d := range all {
+		edits = append(edits, parameterEdits(t.text[d.File], d, parameter, word)...)
+	}
+	return edits, t.once(edits)
 }
 
-// parameterEdit replaces the word of the parameter, or adds it behind the last argument.
-func parameterEdit(conf []byte, d Directive, parameter, word string) edit {
+// parameterEdits replace the first word of the parameter and remove its others, or add it behind the last argument.
+func parameterEdits(conf []byte, d Directive, parameter, word string) []edit {
 	p := parser{conf: conf[:d.Stop], at: d.Words}
+	var edits []edit
 	last := d.Words
 	for p.space(); p.at < d.Stop; p.space() {
 		start := p.at
@@ -120,72 +178,61 @@ func parameterEdit(conf []byte, d Directive, parameter, word string) edit {
 			if word == "" {
 				start = last // with the space before it
 			}
-			return edit{start, p.at, word}
+			edits = append(edits, edit{d.File, start, p.at, word})
+			word = ""
 		}
 		last = p.at
 	}
 	if word != "" {
-		word = " " + word
+		edits = append(edits, edit{d.File, last, last, " " + word})
 	}
-	return edit{last, last, word}
+	return edits
 }
 
-// simple is the text of a directive; a value that would end the directive, or open a block or a comment, is refused.
-func simple(name, value string) (string, error) {
-	text := strings.TrimSpace(name+" "+value) + ";"
-	list, err := Parse([]byte(text))
-	if err != nil || len(list) != 1 || list[0].Block || list[0].Name != name || list[0].End != len(text) {
-		return "", fmt.Errorf("%q is not a value that %q can have", value, name)
-	}
-	return text, nil
+// element is one directive of a value.
+type element struct {
+	text  string // the whole directive
+	block bool
+	args  []string
 }
 
-// scope is the inside of a block.
-type scope struct {
-	list   []Directive
-	end    int // of the closing brace, or of the file
-	nested bool
-}
-
-// find returns the inside of the block that the path names.
-func find(conf []byte, in Path) (scope, error) {
-	list, err := Parse(conf)
-	if err != nil {
-		return scope{}, err
-	}
-	s := scope{list: list, end: len(conf)}
-	for i, element := range in {
-		at := slices.IndexFunc(s.list, func(d Directive) bool { return d.Block && d.Body != nil && named(d, element) })
-		if at < 0 {
-			return scope{}, fmt.Errorf("no block %s", in[:i+1])
+// simple are the texts of the elements that are no blocks.
+func simple(list []element) []string {
+	var all []string
+	for _, e := range list {
+		if !e.block {
+			all = append(all, e.text)
 		}
-		d := s.list[at]
-		s = scope{list: d.Body, end: d.End - 1, nested: true}
 	}
-	return s, nil
+	return all
 }
 
-// named reports whether a path's element names the directive.
-func named(d Directive, element string) bool {
-	words := strings.Fields(element)
-	if len(words) == 0 || words[0] != d.Name {
-		return false
+// elements reads a value into directives of that name. A value that would end in a comment or leave a quote or brace
+// open is refused, and so is a block that is given twice.
+func elements(name, value string) ([]element, error) {
+	refused := fmt.Errorf("%q is not a value that %q can have", value, name)
+	var list []element
+	for rest := strings.TrimSpace(value); ; {
+		text := strings.TrimSpace(name+" "+rest) + ";" // that the last one may lack
+		p := parser{conf: []byte(text)}
+		d, err := p.directive(0)
+		if err != nil || d.Name != name || d.Words != len(name) || len(list) > 0 && len(d.Args) == 0 && !d.Block {
+			return nil, refused
+		}
+		e := element{text[:d.End], d.Block, d.Args}
+		if e.block && slices.ContainsFunc(list, func(o element) bool { return o.block && slices.Equal(o.args, e.args) }) {
+			return nil, refused
+		}
+		list = append(list, e)
+		if d.End == len(text) {
+			return list, nil
+		}
+		rest = strings.TrimLeft(text[d.End:len(text)-1], " \t\r\n")
+		if d.Block {
+			rest = strings.TrimLeft(strings.TrimPrefix(rest, ";"), " \t\r\n")
+		}
+		if rest == "" {
+			return list, nil
+		}
 	}
-	return len(words) == 1 || slices.Equal(words[1:], d.Args)
-}
-
-// insertion puts a text at the end of a block, on a line of its own when the closing brace has one.
-func (s scope) insertion(conf []byte, text string) edit {
-	line := bytes.LastIndexByte(conf[:s.end], '\n') + 1
-	before := conf[line:s.end]
-	indent := string(before[:len(before)-len(bytes.TrimLeft(before, " \t"))])
-	switch {
-	case !s.nested && len(before) > 0:
-		return edit{s.end, s.end, "\n" + text + "\n"}
-	case !s.nested:
-		return edit{s.end, s.end, text + "\n"}
-	case len(indent) == len(before) && line > 0:
-		return edit{line, line, indent + "    " + text + "\n"}
-	}
-	return edit{s.end, s.end, " " + text + " "}
 }

@@ -1,6 +1,7 @@
 package nginxconf
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -125,13 +126,15 @@ func TestSetLeavesOneOfSeveral(t *testing.T) {
 func TestEditsRefuseWhatWouldBreakTheFile(t *testing.T) {
 	conf := []byte(base)
 	attempts := map[string]error{}
-	for _, value := range []string{"1; daemon on", "1 {", "}", "# x", "'open", `a\`} {
+	for _, value := range []string{"1;; 2", "1 {", "}", "# x", "'open", `a\`} {
 		_, attempts["value "+value] = Set(conf, nil, "worker_processes", value)
 	}
 	for _, value := range []string{"1; daemon on", "1 {", "1 2", `a\`} {
 		_, attempts["parameter "+value] = SetParameter(conf, Path{"http", "server"}, "listen", "backlog", value)
 	}
 	_, attempts["name"] = Set(conf, nil, "a b", "1")
+	_, attempts["same block twice"] = Set(conf, Path{"http"}, "map", "$a $b { x 1; } $a $b { x 2; }")
+	_, attempts["no name"] = Remove(conf, nil, "")
 	_, attempts["block"] = Set(conf, nil, "events", "1")
 	_, attempts["no such block"] = Set(conf, Path{"http", "stream"}, "a", "1")
 	_, attempts["no such listen"] = SetParameter(conf, nil, "listen", "backlog", "1")
@@ -150,45 +153,96 @@ func FuzzEdit(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, conf []byte, name, value string) {
 		for _, in := range []Path{nil, {"events"}, {"http", "server"}} {
-			edits, err := set(conf, in, name, value)
-			check(t, conf, in, name, edits, err)
-			edits, err = setParameter(conf, in, "listen", name, value)
-			check(t, conf, in, "listen", edits, err)
+			tree, err := one(conf)
+			if err != nil {
+				return
+			}
+			edits, err := tree.set(in, name, value)
+			check(t, tree, in, name, edits, err)
+			if err == nil {
+				found(t, apply(conf, edits), in, name, value)
+			}
+			edits, err = tree.setParameter(in, "listen", name, value)
+			check(t, tree, in, "listen", edits, err)
+			edits, err = tree.remove(in, name)
+			check(t, tree, in, name, edits, err)
 		}
 	})
 }
 
-func check(t *testing.T, conf []byte, in Path, name string, edits []edit, err error) {
+// one is a configuration of one file.
+func one(conf []byte) (tree, error) {
+	list, err := Parse(conf)
+	return tree{text: map[string][]byte{"": conf}, list: list}, err
+}
+
+// again reads a block of a configuration that was edited.
+func again(t *testing.T, conf []byte, in Path) scope {
+	t.Helper()
+	edited, err := one(conf)
+	if err != nil {
+		t.Fatalf("cannot be read again: %v", err)
+	}
+	s, err := edited.find(in)
+	if err != nil {
+		t.Fatalf("cannot be found again: %v", err)
+	}
+	return s
+}
+
+// found looks for the value that was set.
+func found(t *testing.T, conf []byte, in Path, name, value string) {
+	t.Helper()
+	want, err := elements(name, value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := again(t, conf, in)
+	for _, e := range want {
+		if !slices.ContainsFunc(s.list, func(d Directive) bool { return string(conf[d.Start:d.End]) == e.text && slices.Equal(d.Args, e.args) }) {
+			t.Fatalf("no %q in %q", e.text, conf)
+		}
+	}
+}
+
+func check(t *testing.T, tree tree, in Path, name string, edits []edit, err error) {
 	t.Helper()
 	if err != nil {
 		return
 	}
-	before, err := find(conf, in)
+	conf := tree.text[""]
+	before, err := tree.find(in)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range edits {
 		inside := e.Start == e.End // an addition
 		for _, d := range before.list {
-			inside = inside || d.Name == name && d.Start <= e.Start && e.End <= d.End
+			inside = inside || touches(conf, e, d, name)
 		}
 		if !inside {
 			t.Fatalf("edit %+v is outside of %s", e, name)
 		}
 	}
-	after, err := find(apply(conf, edits), in)
-	if err != nil {
-		t.Fatalf("cannot be read again: %v", err)
-	}
+	after := again(t, apply(conf, edits), in)
 	if got, want := others(after.list, name), others(before.list, name); got != want {
 		t.Fatalf("other directives: %q, before %q", got, want)
 	}
 }
 
+// touches reports whether the edit is of the directive, and of white space around it at most.
+func touches(conf []byte, e edit, d Directive, name string) bool {
+	words, err := reference(name)
+	if err != nil || !matches(d, words) {
+		return false
+	}
+	return d.Start <= e.Start && e.End <= d.End || e.Text == "" && e.Start <= d.Start && blank(conf[e.Start:d.Start])
+}
+
 func others(list []Directive, name string) string {
 	var all []string
 	for _, d := range list {
-		if d.Name != name {
+		if words, err := reference(name); err != nil || words[0] != d.Name {
 			all = append(all, d.Name+" "+strings.Join(d.Args, " "))
 		}
 	}

@@ -1,8 +1,10 @@
 // Package nginxconf edits nginx configurations byte by byte: an edit replaces the bytes of its directive and nothing
 // else, so that comments, order and spacing stay as they were.
 //
-// The grammar is that of ngx_conf_read_token (nginx 1.22, src/core/ngx_conf_file.c), and for *_by_lua_block that of
-// lua-nginx-module's own lexer (0.10, src/ngx_http_lua_lex.rl). Files named by include are not read.
+// The grammar is that of ngx_conf_read_token (nginx 1.22, src/core/ngx_conf_file.c): a word ends at white space, ; or {,
+// but for the { of ${variable}; a quote or # counts only where a word begins; a byte order mark is part of the first
+// word. Of *_by_lua_block it is that of lua-nginx-module's own lexer (0.10, src/ngx_http_lua_lex.rl). Functions on bytes
+// take include for a directive as any other; those of Files follow it.
 package nginxconf
 
 import (
@@ -13,14 +15,15 @@ import (
 
 // Directive is one directive of a configuration. Positions are byte offsets; those of a directive are half-open.
 type Directive struct {
-	Name  string      // without quotes
-	Args  []string    // without quotes and with escapes left as they are
+	Name  string      // as nginx reads it, as the arguments are
+	Args  []string    // without quotes, and with \" \' \\ \t \r \n translated; other backslashes stay
 	Body  []Directive // of a block, in order; nil for a Lua block
 	Block bool
-	Start int // of the name
-	Words int // end of the name
-	Stop  int // of the ';' or '{' that ends the arguments
-	End   int // after the ';' or '}'
+	File  string // that it stands in, of Files; "" otherwise
+	Start int    // of the name
+	Words int    // end of the name
+	Stop  int    // of the ';' or '{' that ends the arguments
+	End   int    // after the ';' or '}'
 }
 
 // Parse returns the directives of the main context in order. Errors carry the line, from 1.
@@ -159,8 +162,13 @@ func (p *parser) word() (string, error) {
 		}
 		p.at++
 	}
-	return string(p.conf[start:p.at]), nil
+	return unescaped(p.conf[start:p.at]), nil
 }
+
+// escapes are what nginx translates, in quotes and outside. A backslash before anything else stays, with what follows.
+var escapes = strings.NewReplacer(`\"`, `"`, `\'`, `'`, `\\`, `\`, `\t`, "\t", `\r`, "\r", `\n`, "\n")
+
+func unescaped(word []byte) string { return escapes.Replace(string(word)) }
 
 // quoted reads a word in quotes; what follows must be a space or the end of the arguments.
 func (p *parser) quoted(q byte) (string, error) {
@@ -168,7 +176,7 @@ func (p *parser) quoted(q byte) (string, error) {
 	if err := p.closing(q); err != nil {
 		return "", err
 	}
-	word := string(p.conf[start : p.at-1])
+	word := unescaped(p.conf[start : p.at-1])
 	if p.at < len(p.conf) {
 		if c := p.conf[p.at]; !isSpace(c) && c != ';' && c != '{' && c != ')' {
 			return "", fmt.Errorf("unexpected %q after a quoted word", c)

@@ -1,0 +1,168 @@
+package nginxconf
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Files is a configuration of several files. Their names are those that nginx opens them by: absolute, or relative as
+// Root is.
+type Files struct {
+	Root string            // the file that nginx is started with
+	Text map[string][]byte // of every file that may be included, Root with it
+}
+
+// includeLimit bounds how many files are read, the same counted each time: files that include each other twice grow
+// without a cycle.
+const includeLimit = 10_000
+
+// Parse returns the directives of the main context in order, those of included files after the include, in the context
+// where it stands. A name is relative to the directory of Root; a pattern is one of path.Match, its files are taken in the
+// order of their names, and there may be none (ngx_conf_include, nginx 1.22). Errors: a file that is not there, one that
+// includes itself, and those of the function Parse; they carry the file's name.
+func (f Files) Parse() ([]Directive, error) {
+	t, err := f.tree()
+	return t.list, err
+}
+
+// Set is the function of that name over all files: a directive is edited in the file where it stands, and added to the
+// file with the closing brace of its block. A file that is included in several places is not edited. The result shares
+// the bytes of the files that are unchanged.
+func (f Files) Set(in Path, name, value string) (Files, error) {
+	return f.change(func(t tree) ([]edit, error) { return t.set(in, name, value) })
+}
+
+// SetParameter is the function of that name over all files, as Set is.
+func (f Files) SetParameter(in Path, name, parameter, value string) (Files, error) {
+	return f.change(func(t tree) ([]edit, error) { return t.setParameter(in, name, parameter, value) })
+}
+
+// Remove is the function of that name over all files, as Set is. An empty file stays.
+func (f Files) Remove(in Path, name string) (Files, error) {
+	return f.change(func(t tree) ([]edit, error) { return t.remove(in, name) })
+}
+
+func (f Files) change(edits func(tree) ([]edit, error)) (Files, error) {
+	t, err := f.tree()
+	if err != nil {
+		return f, err
+	}
+	list, err := edits(t)
+	if err != nil {
+		return f, err
+	}
+	byFile := map[string][]edit{}
+	for _, e := range list {
+		byFile[e.File] = append(byFile[e.File], e)
+	}
+	f.Text = maps.Clone(f.Text)
+	for name, list := range byFile {
+		f.Text[name] = apply(f.Text[name], list)
+	}
+	return f, nil
+}
+
+// tree reads all files.
+func (f Files) tree() (tree, error) {
+	r := reading{files: f, times: map[string]int{}}
+	list, err := r.file(f.Root)
+	return tree{root: f.Root, text: f.Text, list: list, times: r.times}, err
+}
+
+// reading is the state of following includes.
+type reading struct {
+	files Files
+	open  []string       // from the outside in
+	times map[string]int // each file was read
+	reads int
+}
+
+func (r *reading) file(name string) ([]Directive, error) {
+	if slices.Contains(r.open, name) {
+		return nil, fmt.Errorf("%s includes itself: %s", name, strings.Join(append(r.open, name), " > "))
+	}
+	if r.reads++; r.reads > includeLimit {
+		return nil, fmt.Errorf("more than %d includes", includeLimit)
+	}
+	text, ok := r.files.Text[name]
+	if !ok {
+		return nil, fmt.Errorf("there is no file %s", name)
+	}
+	list, err := Parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	r.times[name]++
+	r.open = append(r.open, name)
+	defer func() { r.open = r.open[:len(r.open)-1] }()
+	return r.spliced(list, name)
+}
+
+// spliced puts what is included behind each include.
+func (r *reading) spliced(list []Directive, name string) ([]Directive, error) {
+	all := []Directive{}
+	for _, d := range list {
+		d.File = name
+		var err error
+		if d.Body != nil {
+			if d.Body, err = r.spliced(d.Body, name); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, d)
+		if d.Name != "include" || d.Block {
+			continue
+		}
+		included, err := r.included(d)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, included...)
+	}
+	return all, nil
+}
+
+func (r *reading) included(d Directive) ([]Directive, error) {
+	if len(d.Args) != 1 {
+		return nil, fmt.Errorf("%s: include has %d arguments", d.File, len(d.Args))
+	}
+	names, err := r.names(d.Args[0])
+	if err != nil {
+		return nil, fmt.Errorf("%s: include %s: %w", d.File, d.Args[0], err)
+	}
+	var all []Directive
+	for _, name := range names {
+		list, err := r.file(name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: include %s: %w", d.File, d.Args[0], err)
+		}
+		all = append(all, list...)
+	}
+	return all, nil
+}
+
+// names are the files that an include names, sorted.
+func (r *reading) names(pattern string) ([]string, error) {
+	if !path.IsAbs(pattern) {
+		pattern = path.Join(path.Dir(r.files.Root), pattern)
+	}
+	if !strings.ContainsAny(pattern, "*?[") {
+		return []string{pattern}, nil
+	}
+	var names []string
+	for name := range r.files.Text {
+		match, err := path.Match(pattern, name)
+		if err != nil {
+			return nil, err
+		}
+		// As glob(3), a pattern does not match a leading dot.
+		if match && (!strings.HasPrefix(path.Base(name), ".") || strings.HasPrefix(path.Base(pattern), ".")) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}

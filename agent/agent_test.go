@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -244,7 +245,7 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"dance"}, exitUse, "", "usage: "},
 		{[]string{"pending", "--no-such-flag"}, exitUse, "", "no-such-flag"},
 		{[]string{"pending", "more"}, exitUse, "", ""},
-		{[]string{"version"}, exitDone, "protocol 1, ", ""},
+		{[]string{"version"}, exitDone, fmt.Sprintf("protocol %d, ", wire.Protocol), ""},
 		{[]string{"pending", "--dir", dir}, exitDone, "", ""},
 		{[]string{"pending", "--dir", file}, exitFailed, "", "not a directory"},
 		{[]string{"restore", "--dir", dir}, exitDone, "", ""},

@@ -24,6 +24,7 @@ type parts struct {
 	apply   func(context.Context, lab.CampaignID, []lab.Change) ([]lab.Applied, error)
 	restore func(context.Context) ([]lab.Restored, error)
 	pending func() ([]lab.Pending, error)
+	stand   func(context.Context) ([]lab.Standing, error)
 
 	install func(context.Context, []string, io.Writer) error
 	build   func(context.Context, lab.Recipe, io.Writer) (lab.Build, error)
@@ -65,15 +66,30 @@ func newParts(o Options) (parts, error) {
 	holder := &hold.Holder{Self: o.Exe}
 	return parts{
 		read: keeper.Read, apply: keeper.Apply, restore: afterServer(runner, keeper.Restore), pending: keeper.Pending,
+		stand:   keeper.Standing,
 		install: build.Cache{Dir: o.Dir, Run: toTheEnd(packages)}.Install,
 		build:   cache.Build, export: cache.Export, take: cache.Import,
 		serve: runner.Serve, arm: runner.Arm, fire: runner.Fire,
 		hold:  holder.Hold,
-		facts: watcher.Facts, watch: watcher.Watch, yardstick: watcher.Yardstick, clock: clock(wallClock(o)),
+		facts: withKnobs(watcher.Facts, keeper.Probe), watch: watcher.Watch, yardstick: watcher.Yardstick, clock: clock(wallClock(o)),
 		clear: func() error { return clearWork(o.Dir) },
 		clean: func() (lab.Cleaned, error) { return cleanHost(o.Dir, keeper.Pending) },
 		end:   func() error { return errors.Join(runner.KillAll(), holder.Close()) },
 	}, nil
+}
+
+// withKnobs adds to the facts those of the knobs asked for.
+func withKnobs(
+	facts func(context.Context, lab.FactsQuery) (lab.Facts, error),
+	probe func(context.Context, []lab.Setting) ([]lab.KnobFact, error),
+) func(context.Context, lab.FactsQuery) (lab.Facts, error) {
+	return func(ctx context.Context, q lab.FactsQuery) (lab.Facts, error) {
+		f, err := facts(ctx, q)
+		if err == nil && !q.Brief {
+			f.Knobs, err = probe(ctx, q.Knobs)
+		}
+		return f, err
+	}
 }
 
 // clock reads both clocks, one right after the other.

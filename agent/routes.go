@@ -31,6 +31,7 @@ func (s *session) routes() http.Handler {
 	mux.Handle(wire.PathFacts, reply(s, anyone, p.facts))
 	mux.Handle(wire.PathRead, reply(s, anyone, p.read))
 	mux.Handle(wire.PathPending, reply(s, anyone, func(context.Context, wire.None) ([]lab.Pending, error) { return p.pending() }))
+	mux.Handle(wire.PathStanding, reply(s, anyone, func(ctx context.Context, _ wire.None) ([]lab.Standing, error) { return p.stand(ctx) }))
 	mux.Handle(wire.PathRestore, reply(s, anyone, s.restore))
 	mux.Handle(wire.PathClock, reply(s, anyone, func(context.Context, wire.None) (wire.Clock, error) { return p.clock(), nil }))
 	mux.Handle(wire.PathYardstick, reply(s, anyone, func(ctx context.Context, _ wire.None) (lab.Yardstick, error) { return p.yardstick(ctx) }))

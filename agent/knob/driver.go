@@ -23,6 +23,12 @@ type driver interface {
 	write(ctx context.Context, id lab.KnobID, to lab.Value) error
 }
 
+// sweeper is a driver that keeps something beside a knob while it is changed.
+type sweeper interface {
+	// forget removes what is kept, when the knob is restored or left as it is.
+	forget(ctx context.Context, id lab.KnobID) error
+}
+
 // Roots are the places on a host where knobs are, so that a tree of ordinary files can stand in for them.
 type Roots struct {
 	ProcSys   string // /proc/sys; the boot id is kernel/random/boot_id below it unless BootID is set
@@ -47,6 +53,9 @@ func newDrivers(r Roots) map[string]driver {
 	drivers := map[string]driver{}
 	if r.ProcSys != "" {
 		drivers[lab.KnobSysctl] = sysctls{root: r.ProcSys}
+	}
+	if r.Root != "" {
+		drivers[lab.KnobSysfs] = kernelFiles{root: r.Root}
 	}
 	return drivers
 }
@@ -79,6 +88,14 @@ func (k *Keeper) write(ctx context.Context, id lab.KnobID, to lab.Value) error {
 		return fmt.Errorf("%s: %w", id, err)
 	}
 	return d.write(ctx, id, to)
+}
+
+// sweep removes what a driver keeps beside a knob.
+func (k *Keeper) sweep(ctx context.Context, id lab.KnobID) error {
+	if s, ok := k.drivers[id.Kind].(sweeper); ok {
+		return s.forget(ctx, id)
+	}
+	return nil
 }
 
 // bootID tells one start of the host from another.

@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"ngxlab/lab"
+	"ngxlab/lab/tune"
 )
 
 const (
@@ -52,17 +53,6 @@ type line struct {
 	Record json.RawMessage `json:"record"`
 }
 
-// entry is what the journal knows of one knob that is not restored.
-type entry struct {
-	knob     lab.KnobID
-	original lab.Value
-	ours     []lab.Value // every value the lab wrote or left, oldest first
-	open     *lab.Value  // a value announced of which it is not known whether and how it was written
-	boot     string
-	campaign lab.CampaignID
-	since    string
-}
-
 // journal is the file and what it says.
 type journal struct {
 	entries []*entry // pending, oldest first
@@ -71,6 +61,8 @@ type journal struct {
 	file    *os.File // nil until something is appended
 	named   bool     // the file's name is on the disk
 	faults  faults
+
+	readBack []held // since it was opened, in order
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -156,18 +148,32 @@ func (j *journal) take(r record) error {
 	return nil
 }
 
-func (e *entry) add(v lab.Value) {
-	if !slices.Contains(e.ours, v) {
-		e.ours = append(e.ours, v)
+// opening is the records that open the entry of a knob with the first one given, none when it is open. A new start of
+// the host has put back what an earlier boot left, unless the value ends with no boot, or a file of ours among the
+// boot's configuration has set it again: then the original stays what it was.
+func (j *journal) opening(first record) []record {
+	e := j.pending(first.Knob)
+	if e == nil {
+		return []record{first}
 	}
+	if e.boot == first.Boot || !tune.Volatile(e.knob.Kind) {
+		return nil
+	}
+	closed := record{Kind: settledRecord, Knob: e.knob, Outcome: lab.RestoreRebooted}
+	if !j.setAgain(e, first.Value) {
+		return []record{closed, first}
+	}
+	again := record{Kind: foundRecord, Knob: first.Knob, Value: first.Value}
+	first.Value = e.original
+	return []record{closed, first, again}
 }
 
-// news reports whether the journal would learn something from v being written or found.
-func (e *entry) news(v lab.Value) bool { return e.open != nil || !slices.Contains(e.ours, v) }
-
-// isOurs reports whether the lab wrote v, or found it right after a write of its own.
-func (e *entry) isOurs(v lab.Value) bool {
-	return slices.ContainsFunc(e.ours, func(o lab.Value) bool { return same(e.knob, o, v) })
+// setAgain reports whether a value of ours is found that a file of ours, not yet put back, names.
+func (j *journal) setAgain(e *entry, found lab.Value) bool {
+	if same(e.knob, found, e.original) || !e.isOurs(found) {
+		return false
+	}
+	return slices.ContainsFunc(j.entries, func(f *entry) bool { return f.names(e.knob) })
 }
 
 // pending is the open entry of a knob, however its name is separated; nil when there is none.
@@ -178,15 +184,6 @@ func (j *journal) pending(id lab.KnobID) *entry {
 		}
 	}
 	return nil
-}
-
-func sameKnob(a, b lab.KnobID) bool {
-	if a.Kind != lab.KnobSysctl || b.Kind != lab.KnobSysctl {
-		return false
-	}
-	p, err := Path(a.Name)
-	q, err2 := Path(b.Name)
-	return err == nil && err2 == nil && p == q
 }
 
 // Journaled reports whether a directory has a journal, of which something may have to be put back.
@@ -231,21 +228,31 @@ func (j *journal) close() error {
 	return j.file.Close()
 }
 
-// commit appends records and returns when they are on the disk.
+// commit appends records and returns when they are on the disk. What could not be brought there is taken back, for the
+// next to append it anew: a second fsync would not tell of a failure of the first.
 func (j *journal) commit(rs ...record) error {
 	if len(rs) == 0 {
 		return nil
 	}
+	before := j.length
 	if err := j.append(rs...); err != nil {
 		return err
 	}
+	if err := j.sync(); err != nil {
+		return fmt.Errorf("journal: %w", errors.Join(err, j.file.Truncate(before)))
+	}
+	return nil
+}
+
+// sync returns when the file is on the disk, and its name.
+func (j *journal) sync() error {
 	j.faults.reach("before fsync")
-	if err := j.file.Sync(); err != nil {
-		return fmt.Errorf("journal: %w", err)
+	if err := errors.Join(j.faults.fail("fsync"), j.file.Sync()); err != nil {
+		return err
 	}
 	if !j.named {
-		if err := j.dir.Sync(); err != nil {
-			return fmt.Errorf("journal: %w", err)
+		if err := errors.Join(j.faults.fail("fsync of the directory"), j.dir.Sync()); err != nil {
+			return err
 		}
 		j.named = true
 	}
@@ -259,22 +266,20 @@ func (j *journal) append(rs ...record) error {
 		return nil
 	}
 	text, err := encode(rs)
+	if err == nil {
+		err = j.open()
+	}
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
-	if j.file == nil {
-		j.file, err = os.OpenFile(filepath.Join(j.dir.Name(), journalName), os.O_WRONLY|os.O_CREATE, 0o644)
-		if err != nil {
-			return fmt.Errorf("journal: %w", err)
-		}
-		if err := j.file.Truncate(j.length); err != nil {
-			return fmt.Errorf("journal: %w", err)
-		}
-	}
 	j.faults.reach("before append")
+	fault := j.faults.fail("append")
+	if fault != nil {
+		text = text[:len(text)/2]
+	}
 	n, err := j.file.WriteAt(j.faults.tear(text), j.length)
 	j.faults.reach("after append")
-	if err != nil {
+	if err := errors.Join(fault, err); err != nil {
 		return fmt.Errorf("journal: %w", errors.Join(err, j.file.Truncate(j.length)))
 	}
 	j.length += int64(n)
@@ -286,33 +291,32 @@ func (j *journal) append(rs ...record) error {
 	return nil
 }
 
+// open makes the file ready to be appended to.
+func (j *journal) open() (err error) {
+	if j.file != nil {
+		return nil
+	}
+	if err := j.faults.fail("open"); err != nil {
+		return err
+	}
+	j.file, err = os.OpenFile(filepath.Join(j.dir.Name(), journalName), os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	return j.file.Truncate(j.length)
+}
+
 // archive puts the journal aside, in the place of the one before.
 func (j *journal) archive() error {
+	if err := j.faults.fail("archive"); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
 	path := filepath.Join(j.dir.Name(), journalName)
 	if err := os.Rename(path, filepath.Join(j.dir.Name(), archiveName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("journal: %w", err)
 	}
-	if err := j.dir.Sync(); err != nil {
+	if err := errors.Join(j.faults.fail("fsync of the directory"), j.dir.Sync()); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	return nil
-}
-
-// faults lets tests kill a keeper at a named point, or in the middle of a line. The zero value does nothing.
-type faults struct {
-	at   func(point string)
-	torn func(text []byte) []byte
-}
-
-func (f faults) reach(point string) {
-	if f.at != nil {
-		f.at(point)
-	}
-}
-
-func (f faults) tear(text []byte) []byte {
-	if f.torn == nil {
-		return text
-	}
-	return f.torn(text)
 }

@@ -98,24 +98,36 @@ func (k *Keeper) Read(ctx context.Context, settings []lab.Setting) ([]lab.Value,
 // Apply makes the changes in order, each one journaled, written and read back. It stops at the first that fails and
 // returns what was done until then. A change whose present value is not From is refused with *ChangedError; a value
 // read back that differs from To is *ReadBackError, or recorded as Differs when the change is a best effort.
-func (k *Keeper) Apply(ctx context.Context, campaign lab.CampaignID, changes []lab.Change) ([]lab.Applied, error) {
-	var done []lab.Applied
-	err := k.alone(ctx, func(j *journal) error {
-		for _, c := range changes {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			a, err := k.apply(ctx, j, campaign, c)
-			if a != nil {
-				done = append(done, *a)
-			}
-			if err != nil {
-				return err
-			}
+func (k *Keeper) Apply(ctx context.Context, campaign lab.CampaignID, changes []lab.Change) (done []lab.Applied, err error) {
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	err = k.alone(ctx, func(j *journal) error {
+		last := k.readInForce()
+		if err := k.dropInForce(); err != nil {
+			return fmt.Errorf("journal directory: %w", err)
 		}
-		return nil
+		done, err = k.applyAll(ctx, j, campaign, changes)
+		k.remember(last, j.readBack)
+		return err
 	})
 	return done, err
+}
+
+func (k *Keeper) applyAll(ctx context.Context, j *journal, campaign lab.CampaignID, changes []lab.Change) (done []lab.Applied, err error) {
+	for _, c := range changes {
+		if err := ctx.Err(); err != nil {
+			return done, err
+		}
+		a, err := k.apply(ctx, j, campaign, c)
+		if a != nil {
+			done = append(done, *a)
+		}
+		if err != nil {
+			return done, err
+		}
+	}
+	return done, nil
 }
 
 // apply makes one change. Its result is nil when nothing was written.
@@ -125,6 +137,7 @@ func (k *Keeper) apply(ctx context.Context, j *journal, campaign lab.CampaignID,
 		return nil, err
 	}
 	if coupled(c.Knob) && same(c.Knob, found, c.To) && j.pending(c.Knob) != nil {
+		j.readBack = append(j.readBack, held{c.Knob, found})
 		return &lab.Applied{Change: c, ReadBack: found}, nil // the write of its other half did it
 	}
 	if !same(c.Knob, found, c.From) {
@@ -163,14 +176,9 @@ func (k *Keeper) announce(ctx context.Context, j *journal, campaign lab.Campaign
 				return err
 			}
 		}
-		e := j.pending(id)
-		if e != nil && e.boot != boot {
-			rs = append(rs, record{Kind: settledRecord, Knob: id, Outcome: lab.RestoreRebooted})
-		}
-		if e == nil || e.boot != boot {
-			rs = append(rs, record{Kind: originalRecord, Knob: id, Value: original, Boot: boot, Campaign: campaign, At: now})
-		}
-		if e == nil || e.boot != boot || e.news(to) {
+		opening := j.opening(record{Kind: originalRecord, Knob: id, Value: original, Boot: boot, Campaign: campaign, At: now})
+		rs = append(rs, opening...)
+		if len(opening) > 0 || j.pending(id).news(to) {
 			rs = append(rs, record{Kind: intentRecord, Knob: id, Value: to})
 		}
 	}
@@ -189,6 +197,7 @@ func (k *Keeper) carryOut(ctx context.Context, j *journal, c lab.Change) (*lab.A
 		if err != nil {
 			return nil, errors.Join(writeErr, err)
 		}
+		j.readBack = append(j.readBack, held{id, v})
 		if id == c.Knob {
 			applied.ReadBack, applied.Differs = v, !same(id, v, c.To)
 		}

@@ -4,92 +4,121 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"ngxlab/lab"
+	"ngxlab/lab/tune"
 )
 
-// Restore puts back all that the journal holds, newest first. It tries everything, returns one element per entry
-// and joins the errors; entries in error stay pending. When no entry is left the journal is put aside.
+// Restore puts back all that the journal holds, newest first. It tries everything, what fails once more after the rest;
+// it returns one element per entry and joins the errors; entries in error stay pending. When no entry is left the
+// journal is put aside.
 func (k *Keeper) Restore(ctx context.Context) ([]lab.Restored, error) {
 	var all []lab.Restored
 	err := k.alone(ctx, func(j *journal) error {
+		dropped := k.dropInForce()
 		if len(j.entries) == 0 {
-			return j.archive()
+			return errors.Join(dropped, j.archive())
 		}
 		boot, err := k.bootID()
 		if err != nil {
 			return err
 		}
 		cases := k.cases(ctx, j, boot)
-		var errs []error
-		for i, c := range cases {
-			if err := ctx.Err(); err != nil && c.err == nil {
-				c.out.Outcome, c.err = lab.RestoreFailed, err
+		k.round(ctx, cases)
+		k.secondRound(ctx, j, boot, cases)
+		k.sweepAll(ctx, cases)
+		errs := []error{dropped}
+		for _, c := range cases {
+			all = append(all, c.out)
+			if c.err != nil {
+				errs = append(errs, fmt.Errorf("restore %w", c.err))
 			}
-			k.faults.reach("before restore")
-			r, err := k.restore(ctx, c, cases)
-			all, errs = append(all, r), append(errs, err)
-			cases[i].out = r
 		}
-		return errors.Join(append(errs, k.settle(j, all))...)
+		return errors.Join(append(errs, k.settle(j, cases))...)
 	})
 	return all, err
 }
 
-// settle puts the journal aside when every entry is dealt with (which needs no space on the disk), and otherwise
-// closes those that are.
-func (k *Keeper) settle(j *journal, all []lab.Restored) error {
-	var rs []record
-	for _, r := range all {
-		if r.Outcome != lab.RestoreFailed {
-			rs = append(rs, record{Kind: settledRecord, Knob: r.Knob, Value: r.Found, Outcome: r.Outcome})
+// sweepAll removes what stands beside the knobs that are dealt with.
+func (k *Keeper) sweepAll(ctx context.Context, cases []restoring) {
+	for i := range cases {
+		if c := &cases[i]; c.err == nil {
+			if err := k.sweep(ctx, c.entry.knob); err != nil {
+				c.fail(err)
+			}
 		}
-	}
-	k.faults.reach("before settling")
-	switch len(rs) {
-	case len(all):
-		return j.archive()
-	case 0:
-		return nil
-	default:
-		return j.commit(rs...)
 	}
 }
 
-// restoring is one entry with what was found before anything was put back.
+// settle puts the journal aside when every entry is dealt with (which needs no space on the disk), and otherwise
+// closes those that are. A file that names a knob in error stays: it tells why that knob outlives a boot.
+func (k *Keeper) settle(j *journal, cases []restoring) error {
+	var failed []lab.KnobID
+	for _, c := range cases {
+		if c.err != nil {
+			failed = append(failed, c.entry.knob)
+		}
+	}
+	k.faults.reach("before settling")
+	if len(failed) == 0 {
+		return j.archive()
+	}
+	var rs []record
+	for _, c := range cases {
+		if c.err == nil && !slices.ContainsFunc(failed, c.entry.names) {
+			rs = append(rs, record{Kind: settledRecord, Knob: c.entry.knob, Value: c.out.Found, Outcome: c.out.Outcome})
+		}
+	}
+	return j.commit(rs...)
+}
+
+// restoring is one entry with what was found before anything was put back, and what becomes of it.
 type restoring struct {
 	entry *entry
 	out   lab.Restored
-	err   error
+	err   error // why it could not be judged or put back
+	tried bool  // it was written back once
 }
 
 // cases judges every entry, newest first, by the value found now.
 func (k *Keeper) cases(ctx context.Context, j *journal, boot string) []restoring {
 	var cases []restoring
 	for i := len(j.entries) - 1; i >= 0; i-- {
-		cases = append(cases, k.judge(ctx, j.entries[i], boot))
+		cases = append(cases, k.judge(ctx, j, j.entries[i], boot))
 	}
-	for i := range cases { // one half of a couple in foreign hands: writing the other would undo it
+	keepForeignCouples(cases)
+	return cases
+}
+
+// keepForeignCouples leaves alone the half of a couple whose other is in foreign hands: writing it would undo that.
+func keepForeignCouples(cases []restoring) {
+	for i := range cases {
 		other := partner(cases, cases[i].entry.knob)
 		if other != nil && other.out.Outcome == lab.RestoreForeign && cases[i].out.Outcome == lab.RestoreDone {
 			cases[i].out.Outcome = lab.RestoreForeign
 		}
 	}
-	return cases
 }
 
+// errGone is of a knob that the host had and has no more.
+var errGone = errors.New("the host has it no more")
+
 // judge decides what is to become of an entry; lab.RestoreDone means that it is to be written back.
-func (k *Keeper) judge(ctx context.Context, e *entry, boot string) restoring {
+func (k *Keeper) judge(ctx context.Context, j *journal, e *entry, boot string) restoring {
 	found, err := k.read(ctx, e.knob, e.original)
-	r := restoring{entry: e, err: err, out: lab.Restored{Knob: e.knob, Original: e.original, Found: found}}
+	r := restoring{entry: e, out: lab.Restored{Knob: e.knob, Original: e.original, Found: found}}
+	booted := e.boot != boot && tune.Volatile(e.knob.Kind)
 	switch {
 	case err != nil:
-		r.out.Outcome = lab.RestoreFailed
-	case e.boot != boot:
+		r.fail(err)
+	case booted && !j.setAgain(e, found):
 		r.out.Outcome = lab.RestoreRebooted
-	case same(e.knob, found, e.original):
+	case same(e.knob, found, e.original) && !e.halfway():
 		r.out.Outcome = lab.RestoreAlready
-	case e.isOurs(found) || k.left(ctx, e, found):
+	case found.Absent && !removable(e.knob.Kind):
+		r.fail(fmt.Errorf("%s: %w", e.knob, errGone))
+	case same(e.knob, found, e.original) || e.isOurs(found) || k.left(ctx, e, found):
 		r.out.Outcome = lab.RestoreDone
 	default:
 		r.out.Outcome = lab.RestoreForeign
@@ -97,11 +126,15 @@ func (k *Keeper) judge(ctx context.Context, e *entry, boot string) restoring {
 	return r
 }
 
+func (r *restoring) fail(err error) {
+	r.err, r.out.Outcome, r.out.Error = err, lab.RestoreFailed, err.Error()
+}
+
 // left reports whether found is what the kernel made of a write that was announced, and after which the process
 // was killed before it could note the outcome. Only writing the same again tells; a value that turns out to be
-// someone else's is put back.
+// someone else's is put back. Other kinds than the kernel's own have the value that is written, or the one before.
 func (k *Keeper) left(ctx context.Context, e *entry, found lab.Value) bool {
-	if e.open == nil || found.Absent || coupled(e.knob) {
+	if e.open == nil || found.Absent || coupled(e.knob) || !clampable(e.knob.Kind) {
 		return false
 	}
 	if k.write(ctx, e.knob, *e.open) != nil {
@@ -115,16 +148,65 @@ func (k *Keeper) left(ctx context.Context, e *entry, found lab.Value) bool {
 	return failed // what stands there now is ours
 }
 
-// restore carries out one decision.
-func (k *Keeper) restore(ctx context.Context, c restoring, all []restoring) (lab.Restored, error) {
-	if c.out.Outcome == lab.RestoreDone {
-		c.err = k.putBack(ctx, c, partner(all, c.entry.knob))
+// clampable reports whether the kernel may make another value of one that is written.
+func clampable(kind string) bool {
+	return kind == lab.KnobSysctl || kind == lab.KnobSysfs || kind == lab.KnobEthtool
+}
+
+// round carries out every decision.
+func (k *Keeper) round(ctx context.Context, cases []restoring) {
+	for i := range cases {
+		c := &cases[i]
+		if err := ctx.Err(); err != nil && c.err == nil {
+			c.fail(fmt.Errorf("%s: %w", c.entry.knob, err))
+		}
+		k.faults.reach("before restore")
+		if c.out.Outcome != lab.RestoreDone {
+			continue
+		}
+		if err := k.putBack(ctx, *c, partner(cases, c.entry.knob)); err != nil {
+			c.fail(err)
+		}
+		c.tried = true
 	}
-	if c.err != nil {
-		c.out.Outcome, c.out.Error = lab.RestoreFailed, c.err.Error()
-		return c.out, fmt.Errorf("restore %w", c.err)
+}
+
+// secondRound tries again what failed, for its cause may have been a knob that was put back only after it, and what
+// putting back another has undone. What the host still has no more is left as it is.
+func (k *Keeper) secondRound(ctx context.Context, j *journal, boot string, cases []restoring) {
+	if ctx.Err() != nil {
+		return
 	}
-	return c.out, nil
+	for i := range cases {
+		c := &cases[i]
+		switch {
+		case c.err != nil:
+			*c = k.judgeAgain(ctx, j, *c, boot)
+		case c.out.Outcome == lab.RestoreAlready && !k.stands(ctx, c.entry):
+			c.out.Outcome = lab.RestoreDone
+		}
+	}
+	keepForeignCouples(cases)
+	k.round(ctx, cases)
+}
+
+// judgeAgain judges an entry that failed.
+func (k *Keeper) judgeAgain(ctx context.Context, j *journal, failed restoring, boot string) restoring {
+	c := k.judge(ctx, j, failed.entry, boot)
+	c.tried = failed.tried
+	switch {
+	case errors.Is(c.err, errGone):
+		c.err, c.out.Error, c.out.Outcome = nil, "", lab.RestoreForeign
+	case failed.tried && c.out.Outcome == lab.RestoreAlready: // the write that failed did it, or that of another
+		c.out.Outcome, c.out.Found = lab.RestoreDone, failed.out.Found
+	}
+	return c
+}
+
+// stands reports whether a knob has its original value; one that cannot be read is as it was a moment ago.
+func (k *Keeper) stands(ctx context.Context, e *entry) bool {
+	now, err := k.read(ctx, e.knob, e.original)
+	return err != nil || same(e.knob, now, e.original)
 }
 
 // putBack writes the original. Of a couple only the half that was not zero is written: the kernel zeroes the other.
@@ -133,20 +215,22 @@ func (k *Keeper) putBack(ctx context.Context, c restoring, other *restoring) err
 	if err != nil {
 		return err
 	}
-	if same(c.entry.knob, now, c.entry.original) {
+	halfway := c.entry.halfway() && !c.tried
+	if same(c.entry.knob, now, c.entry.original) && !halfway {
 		return nil // its other half did it
 	}
 	e := c.entry
 	if other != nil && e.original.Text == "0" && other.entry.original.Text != "0" {
 		e = other.entry
 	}
-	if err := k.write(ctx, e.knob, e.original); err != nil {
-		return err
+	writeErr := k.write(ctx, e.knob, e.original)
+	if writeErr != nil && !halfway { // where nothing was applied, there may be nothing to revert
+		return writeErr
 	}
 	k.faults.reach("after restore")
 	now, err = k.read(ctx, c.entry.knob, c.entry.original)
 	if err == nil && !same(c.entry.knob, now, c.entry.original) {
-		err = &ReadBackError{Knob: c.entry.knob, Asked: c.entry.original, Found: now}
+		err = errors.Join(writeErr, &ReadBackError{Knob: c.entry.knob, Asked: c.entry.original, Found: now})
 	}
 	return err
 }

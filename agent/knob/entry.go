@@ -1,0 +1,69 @@
+package knob
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"ngxlab/lab"
+)
+
+// entry is what the journal knows of one knob that is not restored.
+type entry struct {
+	knob     lab.KnobID
+	original lab.Value
+	ours     []lab.Value // every value the lab wrote or left, oldest first
+	open     *lab.Value  // a value announced of which it is not known whether and how it was written
+	boot     string
+	campaign lab.CampaignID
+	since    string
+}
+
+func (e *entry) add(v lab.Value) {
+	if !slices.Contains(e.ours, v) {
+		e.ours = append(e.ours, v)
+	}
+}
+
+// news reports whether the journal would learn something from v being written or found.
+func (e *entry) news(v lab.Value) bool { return e.open != nil || !slices.Contains(e.ours, v) }
+
+// isOurs reports whether the lab wrote v, or found it right after a write of its own.
+func (e *entry) isOurs(v lab.Value) bool {
+	return slices.ContainsFunc(e.ours, func(o lab.Value) bool { return same(e.knob, o, v) })
+}
+
+// halfway reports whether a command was killed: it may have done a part, of which verifying does not tell.
+func (e *entry) halfway() bool { return e.knob.Kind == lab.KnobCommand && e.open != nil }
+
+// names reports whether an entry is a file in which the lab wrote a word that names a knob.
+func (e *entry) names(id lab.KnobID) bool {
+	return e.knob.Kind == lab.KnobFile && slices.ContainsFunc(e.ours, func(v lab.Value) bool {
+		f, err := lab.ParseFileValue(v.Text)
+		if err != nil || v.Absent {
+			return false
+		}
+		content, err := f.Bytes()
+		return err == nil && slices.ContainsFunc(words(string(content)), func(w string) bool {
+			return w == id.Name || sameKnob(lab.KnobID{Kind: id.Kind, Name: w}, id)
+		})
+	})
+}
+
+// words are those of lines as "key = value", "-key=value" and "w /sys/key - - - - value".
+func words(content string) []string {
+	all := strings.FieldsFunc(content, func(r rune) bool { return unicode.IsSpace(r) || r == '=' })
+	for i, w := range all {
+		all[i] = strings.TrimPrefix(w, "-")
+	}
+	return all
+}
+
+func sameKnob(a, b lab.KnobID) bool {
+	if a.Kind != lab.KnobSysctl || b.Kind != lab.KnobSysctl {
+		return false
+	}
+	p, err := Path(a.Name)
+	q, err2 := Path(b.Name)
+	return err == nil && err2 == nil && p == q
+}

@@ -1,0 +1,117 @@
+package knob
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"ngxlab/lab"
+)
+
+// inForceName is a file beside the journal with the values that the lab wrote last. The journal knows all values but
+// not, after going to and fro, which was the last. It is a convenience: without it any value of the lab's will do.
+const inForceName = "in-force"
+
+// inForce is what the file holds. Of another boot it means nothing.
+type inForce struct {
+	Boot   string `json:"boot"`
+	Values []held `json:"values"`
+}
+
+// held is a knob and its value as it was read back.
+type held struct {
+	Knob  lab.KnobID `json:"knob"`
+	Value lab.Value  `json:"value"`
+}
+
+// Standing returns how the knobs stand that are not restored, oldest first; nil when there are none. It changes nothing.
+func (k *Keeper) Standing(ctx context.Context) (all []lab.Standing, err error) {
+	err = k.alone(ctx, func(j *journal) error {
+		if len(j.entries) == 0 {
+			return nil
+		}
+		last := k.readInForce()
+		for _, e := range j.entries {
+			all = append(all, k.standing(ctx, e, last))
+		}
+		return ctx.Err()
+	})
+	return all, err
+}
+
+func (k *Keeper) standing(ctx context.Context, e *entry, last inForce) lab.Standing {
+	s := lab.Standing{Knob: e.knob, Campaign: e.campaign, Since: e.since}
+	found, err := k.read(ctx, e.knob, e.original)
+	if err != nil {
+		s.Error = err.Error()
+	}
+	s.Found = found
+	expected, known := last.value(e.knob)
+	switch {
+	case known:
+		s.Expected = expected
+	case e.isOurs(found):
+		s.Expected = found
+	case len(e.ours) > 0:
+		s.Expected = e.ours[len(e.ours)-1]
+	default:
+		s.Expected = e.original // nothing was written yet
+	}
+	s.Drifted = err == nil && !same(e.knob, found, s.Expected)
+	return s
+}
+
+func (f inForce) value(id lab.KnobID) (lab.Value, bool) {
+	i := slices.IndexFunc(f.Values, func(h held) bool { return h.Knob == id || sameKnob(h.Knob, id) })
+	if i < 0 {
+		return lab.Value{}, false
+	}
+	return f.Values[i].Value, true
+}
+
+func (f *inForce) set(h held) {
+	f.Values = slices.DeleteFunc(f.Values, func(o held) bool { return o.Knob == h.Knob || sameKnob(o.Knob, h.Knob) })
+	f.Values = append(f.Values, h)
+}
+
+// readInForce is empty when the file is not there, cannot be read, or is of another boot.
+func (k *Keeper) readInForce() inForce {
+	var f inForce
+	boot, err := k.bootID()
+	if err != nil {
+		return inForce{}
+	}
+	text, err := os.ReadFile(filepath.Join(k.dir, inForceName))
+	if err != nil || json.Unmarshal(text, &f) != nil || f.Boot != boot {
+		return inForce{Boot: boot}
+	}
+	return f
+}
+
+// dropInForce removes the file before something is changed, so that it never tells of values that a killed process replaced.
+func (k *Keeper) dropInForce() error {
+	err := os.Remove(filepath.Join(k.dir, inForceName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// remember writes the file anew with what was read back. That it cannot is no error: the file is then missing.
+func (k *Keeper) remember(f inForce, changed []held) {
+	for _, h := range changed {
+		f.set(h)
+	}
+	text, err := json.Marshal(f)
+	if err != nil || len(f.Values) == 0 || k.faults.fail("remember") != nil {
+		return
+	}
+	path := filepath.Join(k.dir, inForceName)
+	if os.WriteFile(path+".new", text, 0o644) != nil || os.Rename(path+".new", path) != nil {
+		_ = os.Remove(path + ".new") // half of it is of no use
+	}
+}

@@ -83,7 +83,7 @@ func number(text string, otherwise int) int {
 func nginx(s lab.State, target lab.HostName, context, name string) string {
 	found, at := "", -2
 	for _, setting := range s.Settings[target] {
-		if setting.Knob.Kind != lab.KnobNginx || (setting.Knob.Name != name && setting.Knob.Name != context+"."+name) {
+		if setting.Knob.Kind != lab.KnobNginx || setting.Absent || (setting.Knob.Name != name && setting.Knob.Name != context+"."+name) {
 			continue
 		}
 		if step := slices.Index(s.Steps, setting.Step); step >= at {

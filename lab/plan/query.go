@@ -1,26 +1,34 @@
 package plan
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 
 	"ngxlab/lab"
 	"ngxlab/lab/load"
 	"ngxlab/lab/server"
+	"ngxlab/lab/tune"
 )
 
 // alwaysRead are sysctls that a plan needs whatever the experiment sets.
 var alwaysRead = []string{
-	"fs.file-max", "net.core.somaxconn", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports",
-	"net.ipv4.tcp_mem", "net.netfilter.nf_conntrack_count", "net.netfilter.nf_conntrack_max",
+	"fs.file-max", "fs.nr_open", "kernel.pid_max", "kernel.threads-max", "net.core.rmem_default", "net.core.rmem_max", "net.core.somaxconn",
+	"net.core.wmem_default", "net.core.wmem_max", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports",
+	"net.ipv4.ip_unprivileged_port_start", "net.ipv4.tcp_available_congestion_control", "net.ipv4.tcp_mem",
+	"net.netfilter.nf_conntrack_count", "net.netfilter.nf_conntrack_max",
 }
 
-// Query says what to ask of every host before planning: the sysctls, commands and packages that the experiment
-// touches. Lists are sorted and have no repeats.
+// Query says what to ask of every host before planning: the sysctls, other knobs, commands and packages that the
+// experiment touches. Lists are sorted and have no repeats.
 func Query(e lab.Experiment) lab.FactsQuery {
 	sysctls := slices.Clone(alwaysRead)
 	for _, step := range e.Steps {
-		sysctls = slices.AppendSeq(sysctls, maps.Keys(step.Sysctl))
+		for name := range step.Sysctl {
+			sysctls = append(sysctls, name)
+			if half, coupled := tune.Halves(name); coupled {
+				sysctls = append(sysctls, half)
+			}
+		}
 	}
 	commands := []string{"cc", "make"}
 	var packages []string
@@ -32,7 +40,39 @@ func Query(e lab.Experiment) lab.FactsQuery {
 	for _, recipe := range e.Builds {
 		packages = append(packages, server.Recipe(recipe).Packages...)
 	}
-	return lab.FactsQuery{Sysctls: sorted(sysctls), Commands: sorted(commands), Packages: sorted(packages)}
+	return lab.FactsQuery{Sysctls: sorted(sysctls), Knobs: askedKnobs(e), Commands: sorted(commands), Packages: sorted(packages)}
+}
+
+// askedKnobs are the knobs that hosts are asked for: those of the steps, and the files that keep what a step persists.
+func askedKnobs(e lab.Experiment) []lab.Setting {
+	var all []lab.Setting
+	for _, step := range e.Steps {
+		for _, host := range e.Hosts {
+			all = append(all, persisted(step, host)...)
+		}
+		for _, s := range step.Knobs {
+			all = append(all, asking(s))
+		}
+	}
+	slices.SortFunc(all, func(a, b lab.Setting) int {
+		return cmp.Or(cmp.Compare(a.Knob.Kind, b.Knob.Kind), cmp.Compare(a.Knob.Name, b.Knob.Name), cmp.Compare(a.Value, b.Value), boolOrder(a.Absent, b.Absent))
+	})
+	return slices.Compact(all)
+}
+
+// asking is a setting as hosts are asked for it, whichever step it comes from.
+func asking(s lab.Setting) lab.Setting {
+	return lab.Setting{Knob: s.Knob, Value: s.Value, Absent: s.Absent}
+}
+
+func boolOrder(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 func sorted(list []string) []string {

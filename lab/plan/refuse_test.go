@@ -284,6 +284,7 @@ func TestChangesTellFromWhatToWhat(t *testing.T) {
 		"sockets: nginx listen.reuseport - → true [sockets]",
 		"kernel: sysctl net.core.somaxconn 4096 → 65535 [kernel] needs root",
 		"kernel: sysctl net.ipv4.tcp_syncookies 1 → 0 [kernel] needs root; weakens security: no defence against SYN floods",
+		"kernel: sysctl net.ipv4.tcp_rmem 4096\t131072\t6291456 → 4096 131072 6291456 [kernel] same",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -1,16 +1,13 @@
 package plan
 
 import (
-	"cmp"
 	"slices"
 
 	"ngxlab/lab"
 )
 
 func sortSettings(settings []lab.Setting) {
-	slices.SortFunc(settings, func(a, b lab.Setting) int {
-		return cmp.Or(cmp.Compare(a.Knob.Kind, b.Knob.Kind), cmp.Compare(a.Knob.Name, b.Knob.Name))
-	})
+	slices.SortFunc(settings, bySetting)
 }
 
 // rounds makes the cells and the order in which each round measures them (METHOD §3).

@@ -22,9 +22,6 @@ const (
 // listeners of a server of ours: the site and stub_status. Each takes one of worker_connections.
 const listeners = 2
 
-// pageBytes is the unit of tcp_mem.
-const pageBytes = 4096
-
 // bounds are what bounds the connections of one server.
 type bounds struct {
 	workers, connections int // worker processes; worker_connections of each
@@ -97,11 +94,6 @@ func nginx(s lab.State, target lab.HostName, context, name string) string {
 func (p *planner) limits() error {
 	for _, target := range p.targets {
 		p.port(target.Name)
-		for _, s := range p.plan.States {
-			if !s.Control {
-				p.stateLimits(s, target.Name)
-			}
-		}
 		for _, l := range p.plan.Loads {
 			p.connections(target.Name, l)
 		}
@@ -122,49 +114,6 @@ func (p *planner) port(target lab.HostName) {
 			})
 		}
 	}
-}
-
-// listenBacklog is the knob of the accept queue of the site's sockets.
-var listenBacklog = lab.KnobID{Kind: lab.KnobNginx, Name: "listen.backlog"}
-
-func (p *planner) stateLimits(s lab.State, target lab.HostName) {
-	b := p.bounds(s, target)
-	if b.connections > b.files {
-		p.warn(target, "", fmt.Sprintf("state %q: worker_connections %d is above the %d open files a worker may have", s.Name, b.connections, b.files))
-	}
-	if b.somaxconn > 0 && b.backlog > b.somaxconn {
-		p.cutBacklog(s, target, b)
-	}
-	pages := strings.Fields(value(s, target, lab.KnobSysctl, "net.ipv4.tcp_mem"))
-	if len(pages) == 3 {
-		top, _ := strconv.ParseInt(pages[2], 10, 64)
-		if memory := p.facts[target].BoundBytes(); memory > 0 && top > memory/pageBytes {
-			p.warn(target, "", fmt.Sprintf("state %q: net.ipv4.tcp_mem allows TCP %d MiB, the host has %d MiB", s.Name, top*pageBytes>>20, memory>>20))
-		}
-	}
-}
-
-// cutBacklog says that the kernel cuts a backlog that a state asks for: the socket will read back another value, which
-// only a best-effort step may.
-func (p *planner) cutBacklog(s lab.State, target lab.HostName, b bounds) {
-	at := slices.IndexFunc(s.Settings[target], func(setting lab.Setting) bool { return setting.Knob == listenBacklog })
-	if at < 0 {
-		return // nginx's own default
-	}
-	setting := s.Settings[target][at]
-	text := fmt.Sprintf("listen backlog %d is cut to net.core.somaxconn = %d", b.backlog, b.somaxconn)
-	if setting.BestEffort {
-		p.warn(target, "", fmt.Sprintf("state %q: %s", s.Name, text))
-		return
-	}
-	section := "server"
-	if step := slices.IndexFunc(p.e.Steps, func(step lab.Step) bool { return step.Name == setting.Step }); step >= 0 {
-		section = fmt.Sprintf("steps[%d]", step)
-	}
-	p.refuseOnce(lab.Refusal{
-		Host: target, Step: setting.Step, Knob: listenBacklog, Path: knobPath(section, listenBacklog), Fatal: true, Reason: text,
-		Cure: "raise net.core.somaxconn in the same step, ask for less, or write best_effort: true in the step to take what there is",
-	})
 }
 
 // connections holds a load point against worker_connections of every state; states with the same bounds are told

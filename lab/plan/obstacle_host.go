@@ -17,7 +17,8 @@ func factObstacle(f lab.Facts, s lab.Setting) obstacle {
 			cure: "plan anew, which asks the host again"}
 	}
 	for _, fact := range facts {
-		if tune.EqualValues(fact.Knob, fact.Now, fact.To) {
+		told := fact.To != lab.Value{}
+		if told && tune.EqualValues(fact.Knob, fact.Now, fact.To) {
 			continue
 		}
 		if o := sharedObstacle(f, fact.Knob); o.reason != "" {

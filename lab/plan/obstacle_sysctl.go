@@ -36,7 +36,20 @@ func sysctlObstacle(f lab.Facts, s lab.Setting) obstacle {
 		return obstacle{reason: fmt.Sprintf("%s does not let %s be written, not even by root", f.Host, name),
 			cure: "set it on the machine that owns the kernel, or leave it out"}
 	}
-	return portObstacle(f, s)
+	if o := portObstacle(f, s); o.reason != "" {
+		return o
+	}
+	return congestionObstacle(f, s)
+}
+
+// congestionObstacle: the kernel takes an algorithm that it has; a module that is not loaded has to be.
+func congestionObstacle(f lab.Facts, s lab.Setting) obstacle {
+	available := strings.Fields(f.Sysctls["net.ipv4.tcp_available_congestion_control"])
+	if s.Knob.Name != "net.ipv4.tcp_congestion_control" || len(available) == 0 || slices.Contains(available, strings.TrimSpace(s.Value)) {
+		return obstacle{}
+	}
+	return obstacle{reason: fmt.Sprintf("%s has no congestion control %s, only %s", f.Host, s.Value, strings.Join(available, ", ")),
+		cure: fmt.Sprintf("choose one of these, or have the module loaded on the host: modprobe tcp_%s", strings.TrimSpace(s.Value))}
 }
 
 // containerObstacle: a container has sysctls of its own for its network alone; every other value is the machine's, would

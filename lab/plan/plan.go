@@ -14,6 +14,7 @@ type planner struct {
 	e       lab.Experiment // what can be carried out of the experiment: refused knobs and emptied steps are left out
 	facts   map[lab.HostName]lab.Facts
 	plan    lab.Plan
+	said    []lab.Warning           // without the states in which they hold
 	asked   []lab.State             // as the experiment has them, with the knobs that hosts cannot have
 	cpus    map[lab.HostName][]int  // of the server, per target; nil is not pinned
 	reached map[lab.HostName]string // where load hosts elsewhere reach a target
@@ -28,7 +29,7 @@ func New(e lab.Experiment, facts map[lab.HostName]lab.Facts, seed uint64) (lab.P
 	p := planner{e: e, facts: facts, plan: lab.Plan{Experiment: e, Facts: facts, Seed: seed, Part: 1}}
 	for _, part := range []func() error{
 		p.hosts, p.kernels, p.knobs, p.states, p.pinServers, p.loads, p.addresses, p.rounds, p.software,
-		p.servings, p.changes, p.drivings, p.limits, p.capacity,
+		p.servings, p.changes, p.drivings, p.crosschecks, p.limits, p.capacity,
 	} {
 		if err := part(); err != nil {
 			return lab.Plan{}, fmt.Errorf("plan of %q: %w", e.Name, err)

@@ -47,7 +47,7 @@ func BenchmarkLabAgainstByHand(b *testing.B) {
 				first, second = second, first
 			}
 			rates := map[bool]float64{}
-			for k, measure := range []func(*testing.B, *campaign, fresh, lab.Driving, string) float64{first, second} {
+			for k, measure := range []func(*testing.B, *campaign, *running, lab.Driving, string) float64{first, second} {
 				rates[(k == 0) == (i%2 == 0)] = measure(b, c, f, d, hook)
 			}
 			logs = append(logs, math.Log(rates[true]/rates[false]))
@@ -63,7 +63,7 @@ func BenchmarkLabAgainstByHand(b *testing.B) {
 }
 
 // benchCampaign is a campaign on this machine with its server running.
-func benchCampaign(b *testing.B) (*campaign, fresh, lab.Driving) {
+func benchCampaign(b *testing.B) (*campaign, *running, lab.Driving) {
 	e, err := experiments.Decode("bench.yaml", strings.NewReader(fmt.Sprintf(benchStudy, testlab.FreePort(b))))
 	if err != nil {
 		b.Fatal(err)
@@ -99,12 +99,12 @@ func benchCampaign(b *testing.B) (*campaign, fresh, lab.Driving) {
 	if err := c.clock(ctx, 0); err != nil {
 		b.Fatal(err)
 	}
-	return c, fresh{serving: p.Servings[0], server: server}, p.Drivings[0]
+	return c, &running{serving: p.Servings[0], server: server, stop: stop}, p.Drivings[0]
 }
 
 // throughLab is one measured run of the engine.
-func throughLab(b *testing.B, c *campaign, f fresh, d lab.Driving, _ string) float64 {
-	seen, err := c.shoot(b.Context(), "here", f.serving, c.plan.Loads[0], d)
+func throughLab(b *testing.B, c *campaign, r *running, d lab.Driving, _ string) float64 {
+	seen, err := c.shoot(b.Context(), r, c.plan.Loads[0], d)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func throughLab(b *testing.B, c *campaign, f fresh, d lab.Driving, _ string) flo
 }
 
 // byHand is the same command from a shell's point of view.
-func byHand(b *testing.B, _ *campaign, _ fresh, d lab.Driving, hook string) float64 {
+func byHand(b *testing.B, _ *campaign, _ *running, d lab.Driving, hook string) float64 {
 	command := d.Measured["here"][0]
 	cpus := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(command.CPUs)), ","), "[]")
 	argv := []string{"-c", cpus}

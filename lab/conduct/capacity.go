@@ -42,9 +42,13 @@ func (c *campaign) capacity(ctx context.Context) error {
 	if !ok {
 		return fmt.Errorf("capacity: the plan has no state %q", p.State)
 	}
+	if err := c.retire(ctx, state); err != nil {
+		return fmt.Errorf("capacity: %w", err)
+	}
 	if err := c.move(ctx, state); err != nil {
 		return fmt.Errorf("capacity: %w", err)
 	}
+	c.dropAll()
 	for _, kind := range p.Kinds {
 		for number := 1; number <= p.Ramps; number++ {
 			if c.held(ramp{kind, number}) {

@@ -2,6 +2,7 @@ package conduct
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,32 +16,30 @@ const (
 	timeWaitPoll  = time.Second
 )
 
-// fresh is the server that the cells of a turn are measured on.
-type fresh struct {
-	serving lab.Serving
-	server  lab.Server
-	first   bool // no load point was measured on it yet
-}
-
-// cell warms up, measures, judges and commits one run, and lets what is left of the cool-down pass.
-func (c *campaign) cell(ctx context.Context, round int, id lab.CellID, f fresh) (lab.Run, error) {
+// cell warms up, measures, judges and commits one run, and lets what is left of the cool-down pass. Where a knob is found
+// drifted before the load, none is fired.
+func (c *campaign) cell(ctx context.Context, round int, id lab.CellID, r *running) (lab.Run, error) {
 	point, okPoint := c.plan.Load(id.Load)
 	driving, okDriving := c.driving(id)
 	if !okPoint || !okDriving {
 		return lab.Run{}, fmt.Errorf("round %d: the plan cannot drive load point %q against %s", round, id.Load, id.Target)
 	}
-	run, err := c.announce(ctx, round, id, f)
+	run, err := c.announce(ctx, round, id, r)
 	if err != nil {
 		return run, err
 	}
-	if err := c.warm(ctx, id, driving, f.first); err != nil {
+	if err := c.warm(ctx, id, driving, !r.warmed); err != nil {
 		return run, fmt.Errorf("warm up for %s, %s, round %d: %w", id.State, id.Load, round, err)
 	}
-	seen, err := c.shoot(ctx, id.Target, f.serving, point, driving)
+	r.warmed = true
+	seen, err := c.shoot(ctx, r, point, driving)
+	if errors.Is(err, errDrifted) {
+		return c.unfired(ctx, run, seen)
+	}
 	if err != nil {
 		return run, fmt.Errorf("measure %s, %s, round %d: %w", id.State, id.Load, round, err)
 	}
-	run = c.judge(c.account(run, seen), point, f, seen)
+	run = c.judge(c.account(run, seen), point, r.serving, seen)
 	if err := c.keep(ctx, run); err != nil {
 		return run, err
 	}
@@ -51,9 +50,9 @@ func (c *campaign) cell(ctx context.Context, round int, id lab.CellID, f fresh) 
 }
 
 // announce says that a run begins, and gives it its place in the campaign.
-func (c *campaign) announce(ctx context.Context, round int, id lab.CellID, f fresh) (lab.Run, error) {
+func (c *campaign) announce(ctx context.Context, round int, id lab.CellID, r *running) (lab.Run, error) {
 	n, _ := c.attempts(round, id)
-	run := lab.Run{Cell: id, Round: round, Attempt: n + 1, Part: c.plan.Part, Server: f.server}
+	run := lab.Run{Cell: id, Round: round, Attempt: n + 1, Part: c.plan.Part, Server: r.server}
 	kind := lab.EventRun
 	if n > 0 {
 		kind = lab.EventRetry

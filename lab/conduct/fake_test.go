@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -29,15 +30,19 @@ type fakeHost struct {
 
 	mu       sync.Mutex
 	calls    []string
-	knobs    map[lab.KnobID]string
-	journal  map[lab.KnobID]string // originals of what is not restored
+	knobs    map[lab.KnobID]string // those that are not there have no value
+	original map[lab.KnobID]string // as they were before the campaign
+	journal  map[lab.KnobID]*fakeEntry
 	writes   []string
-	foreign  bool   // someone else has changed every knob when it comes to be restored
-	clamp    string // what a write of 65535 reads back, "" for 65535
-	serving  string // state served, "" when none
+	live     bool                  // knobs may be changed under a running server
+	foreign  bool                  // someone else has changed every knob when it comes to be restored
+	stuck    func(lab.KnobID) bool // cannot be put back at this attempt; nil = none
+	clamp    string                // what a write of 65535 reads back, "" for 65535
+	serving  string                // state served, "" when none
 	stopped  chan struct{}
 	served   []string
-	builds   map[string]bool // imported
+	inForce  map[string]string // what the server runs under; nil = not told
+	builds   map[string]bool   // imported
 	armed    map[string][]lab.Command
 	held     int    // by it
 	heldHere int    // at its server
@@ -56,8 +61,9 @@ type fakeHost struct {
 
 func newFakeHost(t *testing.T) *fakeHost {
 	return &fakeHost{
-		t: t, boot: time.Now(), knobs: map[lab.KnobID]string{somaxconn: "4096"}, journal: map[lab.KnobID]string{},
-		armed: map[string][]lab.Command{}, before: func(int, string) error { return nil },
+		t: t, boot: time.Now(), knobs: map[lab.KnobID]string{somaxconn: "4096"}, original: map[lab.KnobID]string{somaxconn: "4096"},
+		journal: map[lab.KnobID]*fakeEntry{},
+		armed:   map[string][]lab.Command{}, before: func(int, string) error { return nil },
 	}
 }
 
@@ -96,71 +102,6 @@ func (f *fakeHost) target() *fakeHost {
 		return f
 	}
 	return f.loads
-}
-
-func (f *fakeHost) Read(ctx context.Context, ks []lab.Setting) ([]lab.Value, error) {
-	if err := f.call(ctx, "read"); err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	values := make([]lab.Value, len(ks))
-	for i, k := range ks {
-		text, ok := f.knobs[k.Knob]
-		values[i] = lab.Value{Text: text, Absent: !ok}
-	}
-	return values, nil
-}
-
-func (f *fakeHost) Apply(ctx context.Context, _ lab.CampaignID, cs []lab.Change) ([]lab.Applied, error) {
-	if err := f.call(ctx, "apply"); err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var applied []lab.Applied
-	for _, c := range cs {
-		if f.knobs[c.Knob] != c.From.Text {
-			return applied, fmt.Errorf("%s: expected %q, found %q", c.Knob, c.From.Text, f.knobs[c.Knob])
-		}
-		if _, ok := f.journal[c.Knob]; !ok {
-			f.journal[c.Knob] = c.From.Text
-		}
-		back := c.To
-		if f.clamp != "" && c.To.Text == "65535" {
-			back.Text = f.clamp
-		}
-		f.knobs[c.Knob] = back.Text
-		f.writes = append(f.writes, c.Knob.Name+"="+back.Text)
-		applied = append(applied, lab.Applied{Change: c, ReadBack: back, Differs: back != c.To})
-	}
-	return applied, nil
-}
-
-func (f *fakeHost) Restore(ctx context.Context) ([]lab.Restored, error) {
-	if err := f.call(ctx, "restore"); err != nil {
-		return nil, err
-	}
-	f.mu.Lock()
-	stopping := f.stopped
-	f.mu.Unlock()
-	if stopping != nil {
-		<-stopping
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var restored []lab.Restored
-	for k, text := range f.journal {
-		r := lab.Restored{Knob: k, Original: lab.Value{Text: text}, Outcome: lab.RestoreDone}
-		if f.foreign {
-			r.Outcome = lab.RestoreForeign
-		} else {
-			f.knobs[k] = text
-		}
-		restored = append(restored, r)
-		delete(f.journal, k)
-	}
-	return restored, nil
 }
 
 func (f *fakeHost) Install(ctx context.Context, _ []string, _ io.Writer) error {
@@ -225,6 +166,7 @@ func (f *fakeHost) Serve(ctx context.Context, s lab.Serving) (lab.Server, error)
 	gone := make(chan struct{})
 	f.serving, f.stopped, f.requests, f.polls = s.State, gone, 0, 0
 	f.served = append(f.served, s.State)
+	f.inForce = map[string]string{"config": s.Config, "binary": s.Build.Binary, "nofile": "1024", "cpus": "0", "backlog": "511"}
 	context.AfterFunc(ctx, func() {
 		f.mu.Lock()
 		f.serving = ""
@@ -232,7 +174,7 @@ func (f *fakeHost) Serve(ctx context.Context, s lab.Serving) (lab.Server, error)
 		close(gone)
 	})
 	return lab.Server{
-		Serving: s.State, Master: 100, Workers: []int{101}, NofileSoft: 1024, Backlog: 511,
+		Serving: s.State, Master: 100, Workers: []int{101}, NofileSoft: 1024, Backlog: fakeBacklog,
 		Probes: map[string]lab.Probe{"/": {Status: 200, HeaderBytes: 240, BodyBytes: 1024}},
 	}, nil
 }
@@ -256,6 +198,8 @@ func (f *fakeHost) Arm(ctx context.Context, cs []lab.Command) (lab.Armed, error)
 	f.onTarget(func(t *fakeHost) { t.base, t.baseCPUS, t.ended = t.requests, t.cpuS, 0 })
 	return lab.Armed{ID: id, PIDs: []int{200}}, nil
 }
+
+const fakeBacklog = 511
 
 // fakeRequests is what every fake measurement completes in 2 s.
 const fakeRequests = 40000
@@ -352,8 +296,8 @@ func (f *fakeHost) mustBeAsBefore() {
 	f.t.Helper()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if got := f.knobs[somaxconn]; got != "4096" {
-		f.t.Errorf("somaxconn is %q after the campaign, it was 4096", got)
+	if !maps.Equal(f.knobs, f.original) {
+		f.t.Errorf("after the campaign the knobs are %v, they were %v", f.knobs, f.original)
 	}
 	if len(f.journal) > 0 || f.serving != "" || f.held != 0 || len(f.armed) > 0 {
 		f.t.Errorf("left on the host: journal %v, serving %q, %d connections held, %d sets armed", f.journal, f.serving, f.held, len(f.armed))

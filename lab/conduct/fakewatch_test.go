@@ -3,6 +3,7 @@ package conduct
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"ngxlab/lab"
@@ -65,11 +66,17 @@ func (f *fakeHost) sampleAt(w lab.Watch, at lab.Instant, requests, cpuS float64)
 			s.Status.Active = 1 + f.heldHere
 		}
 	}
+	if len(w.Ports) > 0 && f.serving != "" {
+		s.Listeners = []lab.Listener{{Port: w.Ports[0], Backlog: fakeBacklog}}
+	}
+	if w.Once && w.Server {
+		s.InForce = maps.Clone(f.inForce)
+	}
 	if w.Load {
 		s.CPUs[1].UserS = cpuS / 2
 		s.Processes = append(s.Processes, lab.ProcessSample{PID: 200, Role: lab.LoadProcess, CPUS: cpuS / 2, Threads: map[int]float64{200: cpuS / 2}})
 	}
-	if f.seen != nil {
+	if f.seen != nil && (w.Server || len(w.Ports) == 0) {
 		f.seen(&s)
 	}
 	return s

@@ -108,8 +108,8 @@ type watching struct {
 }
 
 // fireWatched fires at one instant while watching. A host that is lost meanwhile ends it on all.
-func (c *campaign) fireWatched(ctx context.Context, target lab.HostName, s lab.Serving, p lab.LoadPoint, sets map[lab.HostName]set, seen *shot) error {
-	w := watching{target: target, serving: s, point: p, at: time.Now().Add(c.lead())}
+func (c *campaign) fireWatched(ctx context.Context, s lab.Serving, p lab.LoadPoint, sets map[lab.HostName]set, seen *shot) error {
+	w := watching{target: s.Target, serving: s, point: p, at: time.Now().Add(c.lead())}
 	seen.began = w.at
 	flying, lost := context.WithCancelCause(ctx)
 	defer lost(nil)

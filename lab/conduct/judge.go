@@ -10,7 +10,7 @@ import (
 )
 
 // judge turns what was seen into figures, findings and a validity.
-func (c *campaign) judge(run lab.Run, p lab.LoadPoint, f fresh, seen *shot) lab.Run {
+func (c *campaign) judge(run lab.Run, p lab.LoadPoint, s lab.Serving, seen *shot) lab.Run {
 	for i, process := range run.Processes {
 		run.Processes[i] = load.Parse(process)
 	}
@@ -21,14 +21,14 @@ func (c *campaign) judge(run lab.Run, p lab.LoadPoint, f fresh, seen *shot) lab.
 		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.At, b.At))
 	})
 	merged := load.Merge(run.Processes, load.MergeInput{
-		Point: p, Probe: f.server.Probes[p.URL], Served: served(run.Samples, run.Cell.Target), Ahead: c.ahead(run.Cell.Target),
+		Point: p, Probe: run.Server.Probes[p.URL], Served: served(run.Samples, run.Cell.Target), Ahead: c.ahead(run.Cell.Target),
 	})
 	run.Figures, run.Histogram, run.Grade = merged.Figures, merged.Histogram, merged.Grade
 	run.LoopModel, run.Window, run.Problem = merged.LoopModel, merged.Window, merged.Problem
 	if run.Figures == nil {
 		run.Figures = lab.Figures{}
 	}
-	return c.observed(run, p, f, seen)
+	return c.observed(run, p, s, seen)
 }
 
 // served are the target's counts of requests, the lab's own polls subtracted.

@@ -43,7 +43,7 @@ func (c *campaign) borrow(ctx context.Context, recipe lab.Recipe, target lab.Hos
 		return build, err
 	}
 	defer func() { err = errors.Join(err, leave()) }()
-	from = bounded{Machine{Builder: from}, lender.Name}
+	from = bounded{Machine: Machine{Builder: from}, name: lender.Name}
 	made, err := c.made(ctx, recipe, lender.Name, from)
 	if err != nil {
 		return build, err

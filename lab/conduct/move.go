@@ -15,11 +15,11 @@ func (c *campaign) move(ctx context.Context, to lab.State) error {
 	names := c.names()
 	applied := make([][]lab.Applied, len(names))
 	err := each(names, func(name lab.HostName) error {
-		all, err := tune.Transition(c.inForce, to, name)
+		changes, err := c.changes(to, name)
 		if err != nil {
-			return fmt.Errorf("from state %q on %s: %w", c.inForce.Name, name, err)
+			return err
 		}
-		applied[slices.Index(names, name)], err = c.apply(ctx, name, onHost(all))
+		applied[slices.Index(names, name)], err = c.apply(ctx, name, changes)
 		return err
 	})
 	if err != nil {
@@ -48,21 +48,26 @@ func asReadBack(s lab.State, name lab.HostName, applied []lab.Applied) lab.State
 	s.Settings[name] = slices.Clone(s.Settings[name])
 	for i, setting := range s.Settings[name] {
 		if v, ok := inForce[setting.Knob]; ok {
-			s.Settings[name][i].Value = v.Text
+			s.Settings[name][i].Value, s.Settings[name][i].Absent = v.Text, v.Absent
 		}
 	}
 	return s
 }
 
-// onHost keeps the changes that are written on the host; the others are in force through a fresh server.
-func onHost(all []lab.Change) []lab.Change {
+// changes are what is written on a host from the state in force to another one, in order; all else is in force through a
+// fresh server.
+func (c *campaign) changes(to lab.State, name lab.HostName) ([]lab.Change, error) {
+	all, err := tune.Transition(c.inForce, to, name)
+	if err != nil {
+		return nil, fmt.Errorf("from state %q on %s: %w", c.inForce.Name, name, err)
+	}
 	var kept []lab.Change
 	for _, change := range all {
 		if tune.OnHost(change.Knob.Kind) {
 			kept = append(kept, change)
 		}
 	}
-	return kept
+	return kept, nil
 }
 
 // apply records the originals in the store, then lets the host journal, write and read back.
@@ -75,7 +80,7 @@ func (c *campaign) apply(ctx context.Context, name lab.HostName, changes []lab.C
 	}
 	applied, err := c.hosts[name].Apply(ctx, c.id, changes)
 	for _, a := range applied {
-		text := fmt.Sprintf("%s: %s → %s", a.Change.Knob, a.Change.From.Text, a.ReadBack.Text)
+		text := fmt.Sprintf("%s: %s → %s", a.Change.Knob, tune.Shown(a.Change.Knob, a.Change.From), tune.Shown(a.Change.Knob, a.ReadBack))
 		if unsaid := c.say(ctx, lab.Event{Kind: lab.EventChange, Host: name, Text: text}); err == nil {
 			err = unsaid
 		}
@@ -91,14 +96,14 @@ func (c *campaign) recordOriginals(ctx context.Context, name lab.HostName, chang
 
 // originals are the changes as seen from the host before the campaign.
 func (c *campaign) originals(name lab.HostName, changes []lab.Change) []lab.Change {
-	first := map[lab.KnobID]string{}
+	first := map[lab.KnobID]lab.Value{}
 	for _, s := range c.plan.Original.Settings[name] {
-		first[s.Knob] = s.Value
+		first[s.Knob] = lab.Value{Text: s.Value, Absent: s.Absent}
 	}
 	kept := make([]lab.Change, len(changes))
 	for i, change := range changes {
-		if text, ok := first[change.Knob]; ok {
-			change.From = lab.Value{Text: text}
+		if v, ok := first[change.Knob]; ok {
+			change.From = v
 		}
 		kept[i] = change
 	}

@@ -7,14 +7,13 @@ import (
 
 	"ngxlab/lab"
 	"ngxlab/lab/observe"
-	"ngxlab/lab/tune"
 )
 
 // observed adds what the monitors saw: derived figures, findings, validity and the limiting resource.
-func (c *campaign) observed(run lab.Run, p lab.LoadPoint, f fresh, seen *shot) lab.Run {
+func (c *campaign) observed(run lab.Run, p lab.LoadPoint, s lab.Serving, seen *shot) lab.Run {
 	o := observe.Observe(observe.Input{
-		Run: run, Point: p, Serving: f.serving, Facts: c.plan.Facts,
-		SharedKernel: c.plan.SharedKernel(run.Cell.Target, p.Hosts), Knobs: c.readings(seen), BootIDs: c.bootIDs(),
+		Run: run, Point: p, Serving: s, Facts: c.plan.Facts,
+		SharedKernel: c.plan.SharedKernel(run.Cell.Target, p.Hosts), Knobs: seen.knobs, BootIDs: c.bootIDs(),
 		MedianYardstickS: c.yardsticks(run), Ahead: c.ahead(run.Cell.Target), ClockDoubt: c.clockDoubt(run.Cell.Target),
 	})
 	maps.Copy(run.Figures, o.Figures)
@@ -32,42 +31,6 @@ func (c *campaign) clockDoubt(target lab.HostName) map[lab.HostName]time.Duratio
 		}
 	}
 	return doubt
-}
-
-// readings hold every knob of the hosts against the state in force: what it should be, and what it was before or, when
-// that was right, after the run.
-func (c *campaign) readings(seen *shot) []observe.KnobReading {
-	var all []observe.KnobReading
-	for _, name := range c.names() {
-		ids := c.knobIDs(name)
-		before, after := seen.before[name], seen.after[name]
-		if len(before) != len(ids) || len(after) != len(ids) {
-			continue // a host that takes no part in this run
-		}
-		for i, id := range ids {
-			want, found := c.wanted(name, id), normal(id, before[i])
-			if found == want {
-				found = normal(id, after[i])
-			}
-			all = append(all, observe.KnobReading{Host: name, Knob: id, Before: want, After: found})
-		}
-	}
-	return all
-}
-
-// wanted is the value of a knob in the state in force.
-func (c *campaign) wanted(name lab.HostName, id lab.KnobID) lab.Value {
-	for _, s := range c.inForce.Settings[name] {
-		if s.Knob == id {
-			return normal(id, lab.Value{Text: s.Value})
-		}
-	}
-	return lab.Value{Absent: true}
-}
-
-func normal(id lab.KnobID, v lab.Value) lab.Value {
-	v.Text = tune.Normalise(id, v.Text)
-	return v
 }
 
 // bootIDs are those of the facts.

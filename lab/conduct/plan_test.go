@@ -8,6 +8,8 @@ import (
 
 const web lab.HostName = "web"
 
+var finTimeout = lab.KnobID{Kind: lab.KnobSysctl, Name: "net.ipv4.tcp_fin_timeout"}
+
 var somaxconn = lab.KnobID{Kind: lab.KnobSysctl, Name: "net.core.somaxconn"}
 
 // smallPlan has a baseline, a tuned state and a control, two load points, and the number of rounds given.
@@ -75,4 +77,15 @@ func withCapacity(p lab.Plan) lab.Plan {
 		Ramps: 2, Holders: 2, Servings: map[lab.HoldKind]lab.Serving{lab.HoldIdle: p.Servings[1]},
 	}
 	return p
+}
+
+// alsoSet makes the tuned state of the small plan set one more knob of the host.
+func alsoSet(p lab.Plan, k lab.KnobID, original, tuned string) {
+	add := func(s lab.State, value string) {
+		s.Settings[web] = append(s.Settings[web], lab.Setting{Knob: k, Value: value})
+	}
+	add(p.Original, original)
+	for i, s := range p.States {
+		add(s, map[bool]string{true: tuned, false: original}[i == 1])
+	}
 }

@@ -5,9 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"ngxlab/lab"
+	"ngxlab/lab/tune"
 )
 
 // install installs what the plan says is missing. A package manager is never interrupted half-way: a cancelled campaign
@@ -48,25 +52,37 @@ func (c *campaign) logLines(host lab.HostName) (io.WriteCloser, func()) {
 // that the server refuses, a directive that is not in force or a port in use is found here, and a target that its load
 // hosts cannot reach.
 func (c *campaign) rehearse(ctx context.Context) error {
-	reached := map[lab.HostName]bool{}
-	kind := lab.HoldIdle
-	if c.plan.Experiment.Server.Site == "sleep" {
-		kind = lab.HoldActive // its answers may take as long as they like
-	}
-	for _, serving := range c.plan.Servings {
-		if err := c.rehearseOne(ctx, rehearsal{serving, kind, c.stateRefusal}, reached); err != nil {
+	last := map[lab.HostName]lab.Serving{}
+	for _, r := range c.rehearsals() {
+		if err := c.rehearseOne(ctx, r); err != nil {
 			return err
 		}
+		last[r.serving.Target] = r.serving
+	}
+	return each(slices.Sorted(maps.Keys(last)), func(target lab.HostName) error { return c.ended(ctx, last[target]) })
+}
+
+// rehearsals are the servers of all states, then those of the capacity part.
+func (c *campaign) rehearsals() []rehearsal {
+	var all []rehearsal
+	for _, serving := range c.plan.Servings {
+		all = append(all, rehearsal{serving, c.connection(), c.stateRefusal})
 	}
 	if c.plan.Capacity == nil {
-		return nil
+		return all
 	}
 	for _, kind := range c.plan.Capacity.Kinds {
-		if err := c.rehearseOne(ctx, rehearsal{c.plan.Capacity.Servings[kind], kind, c.capacityRefusal}, reached); err != nil {
-			return err
-		}
+		all = append(all, rehearsal{c.plan.Capacity.Servings[kind], kind, c.capacityRefusal})
 	}
-	return nil
+	return all
+}
+
+// connection is the kind of connection by which load hosts try a server.
+func (c *campaign) connection() lab.HoldKind {
+	if c.plan.Experiment.Server.Site == "sleep" {
+		return lab.HoldActive // its answers may take as long as they like
+	}
+	return lab.HoldIdle
 }
 
 // rehearsal is one server to try.
@@ -77,19 +93,60 @@ type rehearsal struct {
 }
 
 // rehearseOne starts one server and lets it go. The first server of a target is tried from its load hosts.
-func (c *campaign) rehearseOne(ctx context.Context, r rehearsal, reached map[lab.HostName]bool) error {
+func (c *campaign) rehearseOne(ctx context.Context, r rehearsal) error {
 	s := r.serving
+	if why := c.untried(s); why != "" {
+		text := fmt.Sprintf("the server of state %q is not tried before anything is changed: %s", s.State, why)
+		return c.say(ctx, lab.Event{Kind: lab.EventProblem, Host: s.Target, Text: text})
+	}
 	serverCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	server, err := c.start(serverCtx, s)
 	if err != nil {
 		return refused(ctx, fmt.Sprintf("rehearse state %q", s.State), err, r.place(s, err))
 	}
-	if err := c.ready(ctx, s, server); err != nil || reached[s.Target] {
+	if err := c.ready(ctx, s, server); err != nil {
 		return err
 	}
-	reached[s.Target] = true
 	return c.reached(ctx, s, r.kind)
+}
+
+// untried says why the server of a state cannot start before the state's knobs are in force; "" when it can.
+func (c *campaign) untried(s lab.Serving) string {
+	state, _ := c.plan.State(s.State)
+	changes, err := tune.Transition(c.plan.Original, state, s.Target)
+	if err != nil {
+		return "" // the move to the state says it
+	}
+	for _, change := range changes {
+		switch {
+		case change.Knob == nrOpen && files(s) > number(change.From.Text):
+			return fmt.Sprintf("its open-file limit of %d needs a higher fs.nr_open than the present %s", files(s), change.From.Text)
+		case change.Knob.Kind == lab.KnobFile && strings.Contains(s.Config, change.Knob.Name):
+			return fmt.Sprintf("its configuration names %s, which the state writes", change.Knob.Name)
+		}
+	}
+	return ""
+}
+
+// nrOpen bounds every open-file limit.
+var nrOpen = lab.KnobID{Kind: lab.KnobSysctl, Name: "fs.nr_open"}
+
+// files is the open-file limit that a server asks for, 0 when it takes over the host's.
+func files(s lab.Serving) int {
+	most := s.Nofile
+	for _, e := range s.Expect {
+		if strings.HasSuffix(e.Knob.Name, "worker_rlimit_nofile") {
+			most = max(most, number(e.Value))
+		}
+	}
+	return most
+}
+
+// number is a value that is a whole number, 0 when it is none.
+func number(text string) int {
+	n, _ := strconv.Atoi(strings.TrimSpace(text))
+	return n
 }
 
 // serve starts the server of a serving and says that it is ready.

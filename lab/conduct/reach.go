@@ -12,9 +12,13 @@ import (
 	"ngxlab/lab"
 )
 
-// reached makes sure that every load host of a target gets an answer from the server that runs there now: a packet filter
-// or a wrong address is found before anything is changed.
+// reached makes sure, once for a target, that every load host of it gets an answer from the server that runs there now: a
+// packet filter or a wrong address is found before anything is changed.
 func (c *campaign) reached(ctx context.Context, s lab.Serving, kind lab.HoldKind) error {
+	if c.tried[s.Target] {
+		return nil
+	}
+	c.tried[s.Target] = true
 	return each(c.loaders(s.Target), func(name lab.HostName) error { return c.reach(ctx, name, s, kind) })
 }
 

@@ -4,15 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"ngxlab/lab"
+	"ngxlab/lab/tune"
 )
 
-// restoreTimeout bounds putting the hosts back: nothing that a cancelled campaign does may take longer.
+// restoreTimeout bounds one attempt to put a host back: nothing that a cancelled campaign does may take longer.
 const restoreTimeout = 60 * time.Second
+
+// restorePauses are the times after which what a host could not put back is tried again.
+var restorePauses = []time.Duration{200 * time.Millisecond, time.Second}
 
 // restored is what a host answered to Restore.
 type restored struct {
@@ -54,10 +59,27 @@ func (c *campaign) restoreAll(ctx context.Context, names []lab.HostName) []resto
 	answers := make([]restored, len(names))
 	var group sync.WaitGroup
 	for i, name := range names {
-		group.Go(func() { answers[i].entries, answers[i].err = c.hosts[name].Restore(ctx) })
+		group.Go(func() { answers[i] = c.restoreOne(ctx, name) })
 	}
 	group.Wait()
 	return answers
+}
+
+// restoreOne lets a host restore, and again what it could not put back at first. A lost host is not asked again: its link
+// is gone.
+func (c *campaign) restoreOne(ctx context.Context, name lab.HostName) restored {
+	var all []lab.Restored
+	for attempt := 0; ; attempt++ {
+		entries, err := c.hosts[name].Restore(ctx)
+		all = append(all, entries...)
+		if err == nil || errors.Is(err, lab.ErrLost) || attempt == len(restorePauses) {
+			return restored{all, err}
+		}
+		all = slices.DeleteFunc(all, func(r lab.Restored) bool { return r.Outcome == lab.RestoreFailed })
+		text := fmt.Sprintf("not put back at attempt %d, trying again: %s", attempt+1, strings.TrimPrefix(err.Error(), string(name)+": "))
+		c.sayAnyway(ctx, lab.Event{Kind: lab.EventProblem, Host: name, Text: text})
+		_ = pause(ctx, restorePauses[attempt]) // ctx has no end of its own
+	}
 }
 
 // sayRestored says what became of a host, and returns the entries that could not be put back: nil when the host is as
@@ -86,7 +108,7 @@ func (c *campaign) sayRestored(ctx context.Context, name lab.HostName, answer re
 
 // restoredText says what became of a knob.
 func restoredText(r lab.Restored) string {
-	found, original := valueText(r.Found), valueText(r.Original)
+	found, original := tune.Shown(r.Knob, r.Found), tune.Shown(r.Knob, r.Original)
 	switch r.Outcome {
 	case lab.RestoreDone:
 		return fmt.Sprintf("put back %s from %s to %s", r.Knob, found, original)
@@ -98,11 +120,4 @@ func restoredText(r lab.Restored) string {
 		return fmt.Sprintf("%s is back by itself at %s: the host was rebooted", r.Knob, found)
 	}
 	return fmt.Sprintf("could not put back %s: is %s, was %s: %s", r.Knob, found, original, r.Error)
-}
-
-func valueText(v lab.Value) string {
-	if v.Absent {
-		return "absent"
-	}
-	return v.Text
 }

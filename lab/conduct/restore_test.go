@@ -4,30 +4,62 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"ngxlab/lab"
 )
 
-func TestHostThatCannotBeRestoredIsNamedInTheOutcome(t *testing.T) {
-	host, store := newFakeHost(t), &fakeStore{}
-	host.before = func(_ int, call string) error {
-		if call == "restore" {
-			return errInjected
+func TestHostThatCannotBeRestoredIsTriedThreeTimesAndNamedInTheOutcome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host, store := newFakeHost(t), &fakeStore{}
+		host.before = func(_ int, call string) error {
+			if call == "restore" {
+				return errInjected
+			}
+			return nil
 		}
-		return nil
-	}
-	var why []string
-	out, err := Run(t.Context(), "c1", smallPlan(1), map[lab.HostName]Machine{web: host.machine()}, store, func(e lab.Event) {
-		if e.Kind == lab.EventProblem && e.Host == web {
-			why = append(why, e.Text)
+		var why []string
+		out, err := Run(t.Context(), "c1", smallPlan(1), map[lab.HostName]Machine{web: host.machine()}, store, func(e lab.Event) {
+			if e.Kind == lab.EventProblem && e.Host == web {
+				why = append(why, e.Text)
+			}
+		})
+		if _, named := out.Unrestored[web]; !named || !errors.Is(err, errInjected) {
+			t.Errorf("outcome %+v, error %v", out, err)
+		}
+		if len(why) != 3 || !strings.Contains(why[0], "trying again") || why[2] != "restore: "+errInjected.Error() {
+			t.Errorf("the events say %q", why)
 		}
 	})
-	if _, named := out.Unrestored[web]; !named || !errors.Is(err, errInjected) {
-		t.Errorf("outcome %+v, error %v", out, err)
-	}
-	if len(why) != 1 || !strings.Contains(why[0], errInjected.Error()) {
-		t.Errorf("the events say %q", why)
+}
+
+func TestKnobThatCannotBePutBackAtFirstIsTriedAgain(t *testing.T) {
+	for failures, left := range map[int]int{1: 0, 2: 0, 3: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			host, p := newFakeHost(t), smallPlan(1)
+			host.knobs[finTimeout], host.original[finTimeout] = "60", "60"
+			alsoSet(p, finTimeout, "60", "15")
+			attempts := 0
+			host.stuck = func(k lab.KnobID) bool {
+				if k == finTimeout {
+					attempts++
+				}
+				return k == finTimeout && attempts <= failures
+			}
+			p.Rounds[0] = p.Rounds[0][:4] // it ends in the tuned state
+			began := time.Now()
+			out, err := run(t.Context(), host, &fakeStore{}, p)
+			if len(out.Unrestored[web]) != left || (err != nil) != (left > 0) {
+				t.Errorf("after %d failures: not restored %v, error %v", failures, out.Unrestored, err)
+			}
+			if took := time.Since(began); took > 2*time.Second || took < 200*time.Millisecond {
+				t.Errorf("after %d failures: it took %v", failures, took)
+			}
+			if left == 0 {
+				host.mustBeAsBefore()
+			}
+		})
 	}
 }
 

@@ -3,7 +3,6 @@ package conduct
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"ngxlab/lab"
 	"ngxlab/lab/verdict"
@@ -150,21 +149,29 @@ func (c *campaign) attempts(round int, cell lab.CellID) (n int, valid bool) {
 	return n, valid
 }
 
-// turn moves to the state, starts a fresh server, and measures the cells one after the other. A server that did not
-// survive a run is replaced for the cells that follow.
+// turn stops the server before, moves to the state, starts a fresh server, and measures the cells one after the other.
+// Where the experiment lets it and nothing stands against it, the server before goes on. One that did not survive a run,
+// or is not as it was started any more, is replaced for the cells that follow.
 func (c *campaign) turn(ctx context.Context, t turn) error {
 	state, ok := c.plan.State(t.state)
 	if !ok {
 		return fmt.Errorf("round %d: the plan has no state %q", t.round, t.state)
 	}
+	serving, err := c.serving(t.target, t.state)
+	if err != nil {
+		return err
+	}
 	if err := c.say(ctx, lab.Event{Kind: lab.EventState, Host: t.target, Round: t.round, Text: t.state}); err != nil {
+		return err
+	}
+	if err := c.retire(ctx, state); err != nil {
 		return err
 	}
 	if err := c.move(ctx, state); err != nil {
 		return err
 	}
 	for rest := t.cells; len(rest) > 0; {
-		n, err := c.serveCells(ctx, t, rest)
+		n, err := c.serveCells(ctx, t.round, serving, rest)
 		if err != nil {
 			return err
 		}
@@ -173,29 +180,21 @@ func (c *campaign) turn(ctx context.Context, t turn) error {
 	return nil
 }
 
-// serveCells measures cells on one fresh server and returns how many it did before the server was gone.
-func (c *campaign) serveCells(ctx context.Context, t turn, cells []lab.CellID) (int, error) {
-	serverCtx, stop := context.WithCancel(ctx)
-	defer stop()
-	serving, err := c.serving(t.target, t.state)
+// serveCells measures cells on one server and returns how many it did before the server was over.
+func (c *campaign) serveCells(ctx context.Context, round int, s lab.Serving, cells []lab.CellID) (int, error) {
+	r, err := c.running(ctx, round, s)
 	if err != nil {
 		return 0, err
 	}
-	begin := time.Now()
-	server, err := c.serve(serverCtx, serving)
-	if err != nil {
-		return 0, fmt.Errorf("start the server of state %q, round %d: %w", t.state, t.round, err)
-	}
-	c.exempt(time.Since(begin))
-	if err := c.clock(ctx, t.round); err != nil {
+	if err := c.clock(ctx, round); err != nil {
 		return 0, err
 	}
 	for i, cell := range cells {
-		run, err := c.cell(ctx, t.round, cell, fresh{serving, server, i == 0})
+		run, err := c.cell(ctx, round, cell, r)
 		if err != nil {
 			return i, err
 		}
-		if gone(run) {
+		if r.over = r.over || gone(run); r.over {
 			return i + 1, nil
 		}
 	}

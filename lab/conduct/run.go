@@ -27,8 +27,10 @@ type campaign struct {
 	builds  map[string]map[lab.HostName]lab.Build // recipe → host → build
 	inForce lab.State                             // the state that the hosts are in
 	clocks  map[lab.HostName]lab.Clock
-	runs    []lab.Run           // of this part of the campaign, in order of commitment
-	levels  []lab.CapacityLevel // already held
+	servers map[lab.HostName]*running // by target
+	tried   map[lab.HostName]bool     // targets that their load hosts have reached
+	runs    []lab.Run                 // of this part of the campaign, in order of commitment
+	levels  []lab.CapacityLevel       // already held
 	began   time.Time
 	planned int       // runs expected as known now
 	idle    time.Time // since when nothing but the lab's own work is done, as if load, rest and server starts had taken no time since
@@ -39,11 +41,12 @@ type campaign struct {
 // host keeps it for ever. emit is never called twice at the same time. Errors say where in the campaign, on which host, and
 // what was tried; the outcome says which hosts could not be restored.
 func Run(ctx context.Context, id lab.CampaignID, p lab.Plan, hosts map[lab.HostName]Machine, rec Recorder, emit func(lab.Event)) (lab.Outcome, error) {
-	c, err := begin(ctx, &campaign{id: id, plan: p, hosts: bound(hosts), rec: rec, emit: emit})
+	c, err := begin(ctx, &campaign{id: id, plan: p, hosts: bound(p, hosts), rec: rec, emit: emit})
 	if err != nil {
 		return lab.Outcome{Campaign: id, Status: lab.StatusFailed}, err
 	}
 	reason, err := c.work(ctx)
+	c.dropAll()
 	unrestored, kept, restoreErr := c.restore(ctx)
 	out := c.outcome(ctx, reason, err)
 	out.Unrestored, out.Kept = unrestored, kept
@@ -71,6 +74,8 @@ func begin(ctx context.Context, c *campaign) (*campaign, error) {
 	c.began = time.Now()
 	c.builds = map[string]map[lab.HostName]lab.Build{}
 	c.clocks = map[lab.HostName]lab.Clock{}
+	c.servers = map[lab.HostName]*running{}
+	c.tried = map[lab.HostName]bool{}
 	c.inForce = c.plan.Original
 	c.planned = c.plan.Experiment.Repeat.Min * len(c.plan.Cells)
 	return c, nil

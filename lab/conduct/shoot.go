@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"ngxlab/lab"
+	"ngxlab/lab/observe"
 )
 
 const (
@@ -32,23 +33,25 @@ type shot struct {
 	processes []lab.Process
 	samples   []lab.Sample // by host: before the release, on the grid, after the end
 	yards     []lab.Yardstick
-	before    map[lab.HostName][]lab.Value // of the host knobs of the plan
-	after     map[lab.HostName][]lab.Value
+	knobs     []observe.KnobReading // before, then after
 	mu        sync.Mutex
 }
 
 // shoot arms the load hosts, reads everything before, lets all go at one instant while watching, and reads
-// everything after.
-func (c *campaign) shoot(ctx context.Context, target lab.HostName, s lab.Serving, p lab.LoadPoint, d lab.Driving) (*shot, error) {
+// everything after. What has drifted before is errDrifted, and nothing is let go.
+func (c *campaign) shoot(ctx context.Context, r *running, p lab.LoadPoint, d lab.Driving) (*shot, error) {
 	seen := &shot{}
-	err := c.armed(ctx, d.Measured, func(sets map[lab.HostName]set) (err error) {
-		if seen.before, err = c.around(ctx, target, s, seen, false); err != nil {
+	err := c.armed(ctx, d.Measured, func(sets map[lab.HostName]set) error {
+		if err := c.around(ctx, r, seen, observe.BeforeRun); err != nil {
 			return err
 		}
-		return c.fireWatched(ctx, target, s, p, sets, seen)
+		if anyDrifted(seen.knobs) {
+			return errDrifted
+		}
+		return c.fireWatched(ctx, r.serving, p, sets, seen)
 	})
 	if err == nil {
-		seen.after, err = c.around(ctx, target, s, seen, true)
+		err = c.around(ctx, r, seen, observe.AfterRun)
 	}
 	return seen, err
 }
@@ -97,24 +100,34 @@ func (c *campaign) involved(target lab.HostName) []lab.HostName {
 }
 
 // around reads yardstick, knobs and one sample on every host involved, before (in this order) or after (in reverse:
-// the sample stands next to the run).
-func (c *campaign) around(ctx context.Context, target lab.HostName, s lab.Serving, seen *shot, after bool) (map[lab.HostName][]lab.Value, error) {
-	values := map[lab.HostName][]lab.Value{}
-	group, ctx := errgroup.WithContext(ctx)
+// the sample stands next to the run), and meanwhile the knobs of all other hosts.
+func (c *campaign) around(ctx context.Context, r *running, seen *shot, when string) error {
+	values, before := map[lab.HostName][]lab.Value{}, len(seen.samples)
+	target := r.serving.Target
 	involved := c.involved(target)
 	timed := c.plan.YardstickHosts(involved)
-	for _, name := range involved {
-		read := []func() error{
-			func() error { return c.yardstick(ctx, name, timed, seen, after) },
-			func() error { return c.knobs(ctx, name, seen, values) },
-			func() error { return c.sample(ctx, c.watchOf(name, target, s, lab.Watch{Once: true}), name, seen) },
+	group, ctx := errgroup.WithContext(ctx)
+	for _, name := range c.names() {
+		read := []func() error{func() error { return c.knobs(ctx, name, seen, values) }}
+		if slices.Contains(involved, name) {
+			read = []func() error{
+				func() error { return c.yardstick(ctx, name, timed, seen, when == observe.AfterRun) },
+				read[0],
+				func() error {
+					return c.sample(ctx, c.watchOf(name, target, r.serving, lab.Watch{Once: true}), name, seen)
+				},
+			}
 		}
-		if after {
+		if when == observe.AfterRun {
 			slices.Reverse(read)
 		}
 		group.Go(func() error { return inOrder(read) })
 	}
-	return values, group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	seen.knobs = slices.Concat(seen.knobs, c.readings(values, when), r.readings(seen.samples[before:], when))
+	return nil
 }
 
 // inOrder does one thing after the other until one fails.
@@ -147,19 +160,13 @@ func (c *campaign) knobs(ctx context.Context, name lab.HostName, seen *shot, val
 		return nil
 	}
 	read, err := c.hosts[name].Read(ctx, asked)
+	if err == nil && len(read) != len(asked) {
+		err = fmt.Errorf("%s: read: %d values of %d knobs", name, len(read), len(asked))
+	}
 	seen.mu.Lock()
 	defer seen.mu.Unlock()
 	values[name] = read
 	return err
-}
-
-// knobIDs are the knobs that the plan sets on the host itself, sorted.
-func (c *campaign) knobIDs(name lab.HostName) []lab.KnobID {
-	var ids []lab.KnobID
-	for _, s := range c.plan.Original.Settings[name] {
-		ids = append(ids, s.Knob)
-	}
-	return ids
 }
 
 // watchOf completes a watch for a host: server things on the target, load processes on load hosts. On the kernel of a pinned

@@ -86,7 +86,7 @@ func benchStarts(b *testing.B, open func(lab.HostName) (*hosts.Host, error)) {
 //   - spread: from the first to the last release of one start, by the same clock, or else by the measured offsets;
 //   - doubt: what a clock may be wrong by, as it was told.
 func measureStarts(b *testing.B, all map[lab.HostName]Machine, n int) {
-	c := &campaign{id: "bench", hosts: bound(all), rec: &fakeStore{}, emit: ignore, clocks: map[lab.HostName]lab.Clock{}}
+	c := &campaign{id: "bench", hosts: bound(lab.Plan{}, all), rec: &fakeStore{}, emit: ignore, clocks: map[lab.HostName]lab.Clock{}}
 	commands := map[lab.HostName][]lab.Command{}
 	for name := range all {
 		commands[name] = []lab.Command{{Argv: []string{"true"}, Deadline: lab.Seconds(10)}}

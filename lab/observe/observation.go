@@ -7,6 +7,7 @@
 package observe
 
 import (
+	"fmt"
 	"time"
 
 	"ngxlab/lab"
@@ -21,7 +22,8 @@ type Input struct {
 	Facts   map[lab.HostName]lab.Facts
 	// SharedKernel: a load host runs on the target's kernel (this machine, containers); see lab.Plan.SharedKernel.
 	SharedKernel bool
-	Knobs        []KnobReading
+	// Knobs are those of the hosts and those of the server, before and after the run.
+	Knobs []KnobReading
 	// BootIDs before the run, per host; a sample with another one means a reboot.
 	BootIDs map[lab.HostName]string
 	// MedianYardstickS is the campaign's median CPU time of the yardstick per host, in seconds.
@@ -32,11 +34,25 @@ type Input struct {
 	ClockDoubt map[lab.HostName]time.Duration
 }
 
-// KnobReading is one knob read before and after the run.
+// KnobReading is one knob held against what it should be, by who can tell whether two values are equal.
 type KnobReading struct {
 	Host          lab.HostName
-	Knob          lab.KnobID
-	Before, After lab.Value
+	Knob          string // as people call it
+	Server        bool   // what the server runs under, and not a knob of the host
+	Should, Found string // as they are shown to people
+	When          string // it was found so: BeforeRun or AfterRun
+	Drifted       bool   // the two are not equal
+}
+
+// When a knob is read.
+const (
+	BeforeRun = "before the run"
+	AfterRun  = "after the run"
+)
+
+// String says of a knob that has drifted what it should have been.
+func (r KnobReading) String() string {
+	return fmt.Sprintf("%s: %s should be %s, was %s %s", r.Host, r.Knob, r.Should, r.Found, r.When)
 }
 
 // Number is a value that may be unknown.
@@ -65,9 +81,10 @@ type Observation struct {
 	Server       ServerView
 	Client       ClientView
 	Hosts        []HostView // target first
-	Drifted      []string   // knobs that changed, as text
-	KnobsRead    int
-	ErrorLog     []string // new lines of the server's error log
+	Drifted      []string   // knobs that were not as they should be, as text
+	KnobsRead    int        // of hosts
+	ServerRead   int        // of the server
+	ErrorLog     []string   // new lines of the server's error log
 }
 
 // GridView is how the samples lie in the measured window.

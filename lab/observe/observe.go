@@ -32,7 +32,7 @@ func Observe(in Input) Observation {
 	o.Server = server(in, s)
 	o.Client = client(in, s)
 	o.Hosts = hosts(in, s)
-	o.Drifted, o.KnobsRead = drifted(in.Knobs), len(in.Knobs)
+	o = knobs(o, in.Knobs)
 	for _, sample := range s.of[target] {
 		o.ErrorLog = append(o.ErrorLog, sample.ErrorLog...)
 	}
@@ -42,22 +42,19 @@ func Observe(in Input) Observation {
 	return o
 }
 
-// drifted describes every knob that was read differently after the run.
-func drifted(readings []KnobReading) []string {
-	var out []string
+// knobs counts what was read, and describes every knob that was not as it should be.
+func knobs(o Observation, readings []KnobReading) Observation {
 	for _, r := range readings {
-		if r.Before != r.After {
-			out = append(out, string(r.Host)+": "+r.Knob.String()+" was "+valueText(r.Before)+", is "+valueText(r.After))
+		if r.Server {
+			o.ServerRead++
+		} else {
+			o.KnobsRead++
+		}
+		if r.Drifted {
+			o.Drifted = append(o.Drifted, r.String())
 		}
 	}
-	return out
-}
-
-func valueText(v lab.Value) string {
-	if v.Absent {
-		return "absent"
-	}
-	return strconv.Quote(v.Text)
+	return o
 }
 
 // counts compares the first and the last reading of the server's counters.

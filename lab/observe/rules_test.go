@@ -318,12 +318,29 @@ func TestNothingAtItsLimitIsSaid(t *testing.T) {
 func TestKnobThatAnotherProgramSetInvalidates(t *testing.T) {
 	sc := quietScene()
 	sc.change = func(in *Input) {
-		k := lab.KnobID{Kind: lab.KnobSysctl, Name: "net.core.somaxconn"}
-		in.Knobs = []KnobReading{{"here", k, lab.Value{Text: "4096"}, lab.Value{Absent: true}}, {"here", k, lab.Value{Text: "1"}, lab.Value{Text: "1"}}}
+		in.Knobs = []KnobReading{
+			{Host: "here", Knob: "sysctl net.core.somaxconn", Should: "4096", Found: "none", When: AfterRun, Drifted: true},
+			{Host: "here", Knob: "sysctl net.core.rmem_max", Should: "1", Found: "1", When: AfterRun},
+			{Host: "here", Knob: "the server's open-file limit", Server: true, Should: "1024", Found: "512", When: BeforeRun, Drifted: true},
+		}
 	}
 	f := finding(sc.observe(), "knob-drift")
-	if word(f) != "invalid" || f.Evidence != `here: sysctl net.core.somaxconn was "4096", is absent` {
+	want := "here: sysctl net.core.somaxconn should be 4096, was none after the run; here: the server's open-file limit should be 1024, was 512 before the run"
+	if word(f) != "invalid" || f.Evidence != want {
 		t.Errorf("%s: %s", word(f), f.Evidence)
+	}
+}
+
+func TestDriftIsNotEvaluatedWithoutTheServersKnobs(t *testing.T) {
+	for want, readings := range map[string][]KnobReading{
+		"not evaluated": {{Host: "here", Knob: "sysctl net.core.somaxconn"}},
+		"quiet":         {{Host: "here", Knob: "the server's program", Server: true}},
+	} {
+		sc := quietScene()
+		sc.change = func(in *Input) { in.Knobs = readings }
+		if f := finding(sc.observe(), "knob-drift"); word(f) != want {
+			t.Errorf("with %v: %s: %s", readings, word(f), f.Evidence)
+		}
 	}
 }
 

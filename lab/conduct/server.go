@@ -1,0 +1,122 @@
+package conduct
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"ngxlab/lab"
+)
+
+// running is a server of the campaign. At most one runs on a target.
+type running struct {
+	serving lab.Serving
+	server  lab.Server
+	stop    context.CancelFunc
+	warmed  bool              // a load point was run on it
+	inForce map[string]string // what it ran under at its first sample, as lab.Sample.InForce; nil = not known
+	over    bool              // it has died, or someone else has changed what it runs under: it measures nothing more
+}
+
+// running returns the server of a target that runs, or starts the one of the serving afresh, which then runs until it is
+// stopped.
+func (c *campaign) running(ctx context.Context, round int, s lab.Serving) (*running, error) {
+	if r := c.servers[s.Target]; r != nil && !r.over {
+		return r, nil
+	}
+	c.drop(s.Target)
+	begin := time.Now()
+	serverCtx, stop := context.WithCancel(ctx)
+	server, err := c.serve(serverCtx, s)
+	if err != nil {
+		stop()
+		return nil, fmt.Errorf("start the server of state %q, round %d: %w", s.State, round, err)
+	}
+	r := &running{serving: s, server: server, stop: stop}
+	c.servers[s.Target] = r
+	err = c.reached(ctx, s, c.connection())
+	c.exempt(time.Since(begin))
+	return r, err
+}
+
+// drop stops the server of a target, if there is one, without waiting for its end.
+func (c *campaign) drop(target lab.HostName) {
+	if r := c.servers[target]; r != nil {
+		r.stop()
+		delete(c.servers, target)
+	}
+}
+
+// dropAll stops every server.
+func (c *campaign) dropAll() {
+	for target := range c.servers {
+		c.drop(target)
+	}
+}
+
+// retire stops the servers that cannot go on into a state, and waits for the end of those on whose hosts knobs change
+// then. That is part of a server's start, as the wait for the end of the one before is.
+func (c *campaign) retire(ctx context.Context, to lab.State) error {
+	begin := time.Now()
+	defer func() { c.exempt(time.Since(begin)) }()
+	for _, target := range slices.Sorted(maps.Keys(c.servers)) {
+		changes, err := c.changes(to, target)
+		if err != nil {
+			return err
+		}
+		r := c.servers[target]
+		if c.goesOn(r, to, changes) {
+			continue
+		}
+		c.drop(target)
+		if len(changes) == 0 {
+			continue // the next server waits for its end
+		}
+		if err := c.ended(ctx, r.serving); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endPoll is how often a host is asked whether a server that was stopped is gone: it takes some milliseconds.
+const endPoll = 5 * time.Millisecond
+
+// ended waits until nobody listens on the port of a server any more: nginx's master closes its sockets last.
+func (c *campaign) ended(ctx context.Context, s lab.Serving) error {
+	_, err := within(ctx, s.Target, "stop", endBound, nothing(func(ctx context.Context) error {
+		for listens := true; listens; {
+			err := c.hosts[s.Target].Watch(ctx, lab.Watch{Once: true, Ports: []int{s.Port}}, func(sample lab.Sample) {
+				listens = len(sample.Listeners) > 0
+			})
+			if err == nil && listens {
+				err = pause(ctx, endPoll)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	if err != nil {
+		return fmt.Errorf("stop the server of state %q: %w", s.State, err)
+	}
+	return nil
+}
+
+// goesOn reports whether a server can go on into a state: the experiment lets it, it would be started in the same way,
+// and all that changes on its host takes effect on a server that already runs.
+func (c *campaign) goesOn(r *running, to lab.State, changes []lab.Change) bool {
+	next, err := c.serving(r.serving.Target, to.Name)
+	return err == nil && c.plan.Experiment.Server.Restart == lab.RestartNeeded && !r.over && sameStart(r.serving, next) &&
+		!slices.ContainsFunc(changes, func(change lab.Change) bool { return !live(change.Knob) })
+}
+
+// sameStart reports whether two servers are started in the same way. Expect follows from the rest.
+func sameStart(a, b lab.Serving) bool {
+	a.State, b.State, a.Expect, b.Expect = "", "", nil, nil
+	return reflect.DeepEqual(a, b)
+}

@@ -56,6 +56,8 @@ func newDrivers(r Roots) map[string]driver {
 	}
 	if r.Root != "" {
 		drivers[lab.KnobSysfs] = kernelFiles{root: r.Root}
+		drivers[lab.KnobFile] = newFiles(r.Root)
+		drivers[lab.KnobCommand] = commands{}
 	}
 	return drivers
 }

@@ -1,0 +1,309 @@
+package knob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"ngxlab/lab"
+)
+
+// maxFileBytes is the largest file that can be a knob: its content goes into the journal.
+const maxFileBytes = 1 << 20
+
+// What is added to ".NAME" for the files that stand beside a changed one. The names begin with a dot and end with no
+// suffix that a directory of configuration files is searched for.
+const (
+	keptSuffix = ".ngxlab-original" // a hard link to the original
+	tempSuffix = ".ngxlab-new"      // the next content, until it has its name
+)
+
+// files reads and replaces whole files below a root.
+//
+// A file is replaced by renaming a finished one over it, so that a reader sees the old or the new, and a kill leaves
+// one of them. The original is kept as a hard link beside it: putting it back renames that very inode into its place,
+// with its time of modification, its attributes and its other names. On a file system without links the value that
+// the caller has is written instead: content, mode and owner come back, the time of modification does not.
+type files struct {
+	root   string
+	euid   int
+	faults faults
+}
+
+func newFiles(root string) files { return files{root: root, euid: os.Geteuid()} }
+
+// path is where the file of a knob is on this host.
+func (f files) path(id lab.KnobID) (string, error) {
+	if id.Kind != lab.KnobFile {
+		return "", fmt.Errorf("%s: %w", id, ErrKind)
+	}
+	if !filepath.IsAbs(id.Name) || filepath.Clean(id.Name) != id.Name || id.Name == "/" {
+		return "", fmt.Errorf("%s: not an absolute path without . and .. in it", id)
+	}
+	return filepath.Join(f.root, id.Name), nil
+}
+
+func (f files) read(_ context.Context, id lab.KnobID, _ lab.Value) (lab.Value, error) {
+	path, err := f.path(id)
+	if err != nil {
+		return lab.Value{}, err
+	}
+	now, err := presentFile(path)
+	if err != nil {
+		return lab.Value{}, fmt.Errorf("%s: %w", id, err)
+	}
+	return valueOf(now), nil
+}
+
+// valueOf is the value of a file; nil is none.
+func valueOf(f *lab.FileValue) lab.Value {
+	if f == nil {
+		return lab.Value{Absent: true}
+	}
+	return lab.Value{Text: f.String()}
+}
+
+// presentFile returns all of a file; nil when there is none.
+func presentFile(path string) (*lab.FileValue, error) {
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("is %s", unfit(info.Mode()))
+	}
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() //nolint:errcheck // opened for reading
+	content, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
+	if err == nil && len(content) > maxFileBytes {
+		err = errors.New("is larger than 1 MiB")
+	}
+	if err == nil {
+		info, err = file.Stat()
+	}
+	if err != nil {
+		return nil, err
+	}
+	value := attributesOf(info).WithContent(content)
+	return &value, nil
+}
+
+// attributesOf is mode and owner.
+func attributesOf(info fs.FileInfo) lab.FileValue {
+	stat := info.Sys().(*syscall.Stat_t)
+	return lab.FileValue{Mode: modeText(stat.Mode), Owner: fmt.Sprintf("%d:%d", stat.Uid, stat.Gid)}
+}
+
+func modeText(mode uint32) string { return fmt.Sprintf("%04o", mode&0o7777) }
+
+// unfit says what something is that is no regular file.
+func unfit(mode fs.FileMode) string {
+	switch {
+	case mode&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case mode.IsDir():
+		return "a directory"
+	}
+	return "not a regular file"
+}
+
+func (f files) write(_ context.Context, id lab.KnobID, to lab.Value) error {
+	path, err := f.path(id)
+	if err != nil {
+		return err
+	}
+	var want *lab.FileValue
+	if !to.Absent {
+		value, err := lab.ParseFileValue(to.Text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", id, err)
+		}
+		want = &value
+	}
+	if err := f.change(beside(path), want); err != nil {
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	return nil
+}
+
+// place is a file with those that stand beside it.
+type place struct{ path, kept, temp string }
+
+func beside(path string) place {
+	dir, name := filepath.Split(path)
+	return place{path: path, kept: dir + "." + name + keptSuffix, temp: dir + "." + name + tempSuffix}
+}
+
+// change makes the file what is wanted, nil being none.
+func (f files) change(p place, want *lab.FileValue) error {
+	now, err := presentFile(p.path)
+	if err != nil {
+		return err
+	}
+	if err := removeIfThere(p.temp); err != nil {
+		return err
+	}
+	switch {
+	case want == nil && now == nil:
+		return nil
+	case want != nil && holds(p.kept, *want):
+		err = f.putBack(p)
+	case want != nil && holds(p.path, *want):
+		return nil
+	case want == nil:
+		err = f.keeping(p, func() error { return os.Remove(p.path) })
+	default:
+		err = f.replace(p, now != nil, *want)
+	}
+	if err != nil {
+		return err
+	}
+	f.faults.reach("file in place")
+	return syncDir(filepath.Dir(p.path))
+}
+
+// holds reports whether the file is just so. What was kept is never trusted for its name.
+func holds(path string, want lab.FileValue) bool {
+	kept, err := presentFile(path)
+	if err != nil || kept == nil || kept.Mode != want.Mode || kept.Owner != want.Owner {
+		return false
+	}
+	a, errA := kept.Bytes()
+	b, errB := want.Bytes()
+	return errA == nil && errB == nil && slices.Equal(a, b)
+}
+
+// putBack gives the kept original its name again. When both names are the same file already (the first change was
+// never made), renaming does nothing by rename(2), and the second name goes.
+func (f files) putBack(p place) error {
+	if err := os.Rename(p.kept, p.path); err != nil {
+		return err
+	}
+	f.faults.reach("file renamed back")
+	return removeIfThere(p.kept)
+}
+
+// replace puts a new file in the place of what is there.
+func (f files) replace(p place, present bool, want lab.FileValue) error {
+	file, err := os.OpenFile(p.temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	f.faults.reach("file begun")
+	err = errors.Join(fill(file, want, func() { likeBefore(p) }), file.Close())
+	f.faults.reach("file written")
+	if err == nil && present {
+		err = f.keeping(p, func() error { return os.Rename(p.temp, p.path) })
+	} else if err == nil {
+		err = os.Rename(p.temp, p.path)
+	}
+	if err != nil {
+		return errors.Join(err, removeIfThere(p.temp))
+	}
+	return nil
+}
+
+// fill makes the file what is wanted. Changing the owner clears set-uid bits, so the mode comes last.
+func fill(file *os.File, want lab.FileValue, attributes func()) error {
+	content, err := want.Bytes()
+	if err != nil {
+		return err
+	}
+	uid, gid, err := numbers(want.Owner)
+	if err != nil {
+		return err
+	}
+	mode, err := parseMode(want.Mode)
+	if err != nil {
+		return err
+	}
+	if _, err := file.Write(content); err != nil {
+		return err
+	}
+	if err := file.Chown(uid, gid); err != nil {
+		return err
+	}
+	attributes()
+	if err := unix.Fchmod(int(file.Fd()), mode); err != nil {
+		return fmt.Errorf("chmod %s: %w", file.Name(), err)
+	}
+	return file.Sync()
+}
+
+// likeBefore gives the new file those attributes of the old one that decide who may read it. Where they cannot be
+// had or set, what the directory gives has to do.
+func likeBefore(p place) {
+	value := make([]byte, 64<<10) // XATTR_SIZE_MAX of linux/limits.h
+	for _, name := range []string{"security.selinux", "system.posix_acl_access"} {
+		if n, err := unix.Lgetxattr(p.path, name, value); err == nil {
+			_ = unix.Lsetxattr(p.temp, name, value[:n], 0)
+		}
+	}
+}
+
+// keeping makes a change after the original has got its second name, unless it has one. When the change fails a name
+// that was made for it goes.
+func (f files) keeping(p place, change func() error) error {
+	err := os.Link(p.path, p.kept)
+	made := err == nil
+	if err != nil && !errors.Is(err, fs.ErrExist) && !withoutLinks(err) {
+		return err
+	}
+	f.faults.reach("original kept")
+	if err := change(); err != nil {
+		if made {
+			err = errors.Join(err, os.Remove(p.kept))
+		}
+		return err
+	}
+	return nil
+}
+
+// withoutLinks reports whether the file system makes no link to this file, now or ever.
+func withoutLinks(err error) bool {
+	return slices.ContainsFunc([]error{unix.EPERM, unix.EOPNOTSUPP, unix.ENOSYS, unix.EMLINK, unix.EXDEV},
+		func(e error) bool { return errors.Is(err, e) })
+}
+
+// forget removes what stands beside the file.
+func (f files) forget(_ context.Context, id lab.KnobID) error {
+	path, err := f.path(id)
+	if err != nil {
+		return err
+	}
+	p := beside(path)
+	if err := errors.Join(removeIfThere(p.temp), removeIfThere(p.kept)); err != nil {
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	return nil
+}
+
+func removeIfThere(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// syncDir makes the names in a directory last.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -41,6 +41,7 @@ type fakeHost struct {
 	serving  string                // state served, "" when none
 	stopped  chan struct{}
 	served   []string
+	lingers  int               // so many times a server that was stopped still listens
 	inForce  map[string]string // what the server runs under; nil = not told
 	builds   map[string]bool   // imported
 	armed    map[string][]lab.Command

@@ -11,6 +11,9 @@ import (
 
 // Watch gives one sample at once, or those of a run's grid, without waiting for their instants.
 func (f *fakeHost) Watch(ctx context.Context, w lab.Watch, each func(lab.Sample)) error {
+	if w.Once && len(w.Ports) > 0 && !w.Server {
+		return f.listeners(ctx, each)
+	}
 	if err := f.call(ctx, "watch"); err != nil {
 		if !w.Once && errors.Is(err, context.Canceled) {
 			return nil
@@ -24,6 +27,26 @@ func (f *fakeHost) Watch(ctx context.Context, w lab.Watch, each func(lab.Sample)
 	for i := 0; i < w.Count; i++ {
 		each(f.during(w, i))
 	}
+	return nil
+}
+
+// listeners is a sample of the listening sockets alone, as it is asked for after a server was stopped.
+func (f *fakeHost) listeners(ctx context.Context, each func(lab.Sample)) error {
+	if err := f.call(ctx, "ended"); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	stopping := f.stopped
+	f.mu.Unlock()
+	if stopping != nil && f.lingers <= 0 {
+		<-stopping
+	}
+	s := lab.Sample{}
+	if f.lingers > 0 {
+		f.lingers--
+		s.Listeners = []lab.Listener{{Port: 8081, Backlog: fakeBacklog}}
+	}
+	each(s)
 	return nil
 }
 
@@ -66,9 +89,6 @@ func (f *fakeHost) sampleAt(w lab.Watch, at lab.Instant, requests, cpuS float64)
 			s.Status.Active = 1 + f.heldHere
 		}
 	}
-	if len(w.Ports) > 0 && f.serving != "" {
-		s.Listeners = []lab.Listener{{Port: w.Ports[0], Backlog: fakeBacklog}}
-	}
 	if w.Once && w.Server {
 		s.InForce = maps.Clone(f.inForce)
 	}
@@ -76,7 +96,7 @@ func (f *fakeHost) sampleAt(w lab.Watch, at lab.Instant, requests, cpuS float64)
 		s.CPUs[1].UserS = cpuS / 2
 		s.Processes = append(s.Processes, lab.ProcessSample{PID: 200, Role: lab.LoadProcess, CPUS: cpuS / 2, Threads: map[int]float64{200: cpuS / 2}})
 	}
-	if f.seen != nil && (w.Server || len(w.Ports) == 0) {
+	if f.seen != nil {
 		f.seen(&s)
 	}
 	return s

@@ -206,12 +206,12 @@ func TestErrorNamesThePhaseInWhichAHostWasLost(t *testing.T) {
 		"warm up for defaults, wrk 10 keep-alive, round 1: gen1: arm: ":                 {gen1, "arm", 1},
 		"measure defaults, wrk 10 keep-alive, round 1: gen1: fire: ":                    {gen1, "fire", 2},
 		"measure defaults, wrk 10 keep-alive, round 1: web: yardstick: ":                {web, "yardstick", 2},
-		"measure defaults, wrk 10 keep-alive, round 1: web: watch: ":                    {web, "watch", 3},
-		`stop the server of state "sockets": web: watch: `:                              {web, "watch", 1},
+		"measure defaults, wrk 10 keep-alive, round 1: web: watch: ":                    {web, "watch", 2},
+		`stop the server of state "sockets": web: ended: `:                              {web, "ended", 1},
 		"cool down after defaults, wrk 10 keep-alive, round 1: gen1: watch: ":           {gen1, "watch", 4},
 		"capacity idle, ramp 1: hold 0 connections: gen1: release: ":                    {gen1, "release", 2},
 		"capacity idle, ramp 1: hold 1000 connections: gen1: hold: ":                    {gen1, "hold", 2},
-		"capacity idle, ramp 1: wait until the memory of web has settled: web: watch: ": {web, "watch", 23},
+		"capacity idle, ramp 1: wait until the memory of web has settled: web: watch: ": {web, "watch", 19},
 		"restore: gen1: restore: ":                                                      {gen1, "restore", 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {

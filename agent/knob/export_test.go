@@ -2,13 +2,21 @@ package knob
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"io"
 
 	"ngxlab/lab"
 )
 
 // KillAt makes the keeper call at at every boundary between two effects.
-func (k *Keeper) KillAt(at func(point string)) { k.faults.at = at }
+func (k *Keeper) KillAt(at func(point string)) {
+	k.faults.at = at
+	if f, ok := k.drivers[lab.KnobFile].(files); ok {
+		f.faults.at = at
+		k.drivers[lab.KnobFile] = f
+	}
+}
 
 // Tear makes the keeper hand what torn makes of it to the journal instead of whole lines.
 func (k *Keeper) Tear(torn func([]byte) []byte) { k.faults.torn = torn }
@@ -18,6 +26,47 @@ func (k *Keeper) Kernel(wrote func(path string)) {
 	s := k.drivers[lab.KnobSysctl].(sysctls)
 	s.wrote = wrote
 	k.drivers[lab.KnobSysctl] = s
+	if f, ok := k.drivers[lab.KnobSysfs].(kernelFiles); ok {
+		f.wrote = wrote
+		k.drivers[lab.KnobSysfs] = f
+	}
+}
+
+// FailAt makes each operation on the journal, and each write of a knob before it, half-way and after it, fail with what
+// err returns of its name.
+func (k *Keeper) FailAt(err func(operation string) error) {
+	k.faults.err = err
+	for kind, d := range k.drivers {
+		k.drivers[kind] = failing{driver: d, err: err}
+	}
+}
+
+// WriteHalf is how the name of a write begins that fails half-way.
+const WriteHalf = "write half of "
+
+type failing struct {
+	driver
+	err func(operation string) error
+}
+
+func (f failing) write(ctx context.Context, id lab.KnobID, to lab.Value) error {
+	if err := f.err("write " + id.String()); err != nil {
+		return err
+	}
+	if half := len(to.Text) / 2; half > 0 && clampable(id.Kind) {
+		if err := f.err(WriteHalf + id.String()); err != nil {
+			return errors.Join(err, f.driver.write(ctx, id, lab.Value{Text: to.Text[:half]}))
+		}
+	}
+	return errors.Join(f.driver.write(ctx, id, to), f.err("written "+id.String()))
+}
+
+func (f failing) forget(ctx context.Context, id lab.KnobID) error {
+	s, ok := f.driver.(sweeper)
+	if !ok {
+		return nil
+	}
+	return errors.Join(f.err("sweep "+id.String()), s.forget(ctx, id))
 }
 
 // ParseJournal returns the number of pending entries and the bytes of whole lines.

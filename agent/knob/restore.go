@@ -35,7 +35,7 @@ func (k *Keeper) Restore(ctx context.Context) ([]lab.Restored, error) {
 				errs = append(errs, fmt.Errorf("restore %w", c.err))
 			}
 		}
-		return errors.Join(append(errs, k.settle(j, cases))...)
+		return errors.Join(append(errs, k.settle(ctx, j, cases))...)
 	})
 	return all, err
 }
@@ -53,7 +53,7 @@ func (k *Keeper) sweepAll(ctx context.Context, cases []restoring) {
 
 // settle puts the journal aside when every entry is dealt with (which needs no space on the disk), and otherwise
 // closes those that are. A file that names a knob in error stays: it tells why that knob outlives a boot.
-func (k *Keeper) settle(j *journal, cases []restoring) error {
+func (k *Keeper) settle(ctx context.Context, j *journal, cases []restoring) error {
 	var failed []lab.KnobID
 	for _, c := range cases {
 		if c.err != nil {
@@ -66,11 +66,23 @@ func (k *Keeper) settle(j *journal, cases []restoring) error {
 	}
 	var rs []record
 	for _, c := range cases {
-		if c.err == nil && !slices.ContainsFunc(failed, c.entry.names) {
+		switch {
+		case c.tried && c.err != nil:
+			rs = append(rs, k.remains(ctx, c.entry)...)
+		case c.err == nil && !slices.ContainsFunc(failed, c.entry.names):
 			rs = append(rs, record{Kind: settledRecord, Knob: c.entry.knob, Value: c.out.Found, Outcome: c.out.Outcome})
 		}
 	}
 	return j.commit(rs...)
+}
+
+// remains notes what a write that failed has left, for the next restore not to take it for someone else's.
+func (k *Keeper) remains(ctx context.Context, e *entry) []record {
+	v, err := k.read(ctx, e.knob, e.original)
+	if err != nil || same(e.knob, v, e.original) || !e.news(v) {
+		return nil
+	}
+	return []record{{Kind: foundRecord, Knob: e.knob, Value: v}}
 }
 
 // restoring is one entry with what was found before anything was put back, and what becomes of it.
@@ -198,6 +210,8 @@ func (k *Keeper) judgeAgain(ctx context.Context, j *journal, failed restoring, b
 	case errors.Is(c.err, errGone):
 		c.err, c.out.Error, c.out.Outcome = nil, "", lab.RestoreForeign
 	case failed.tried && c.out.Outcome == lab.RestoreAlready: // the write that failed did it, or that of another
+		c.out.Outcome, c.out.Found = lab.RestoreDone, failed.out.Found
+	case failed.tried && c.out.Outcome == lab.RestoreForeign: // the write that failed left it so
 		c.out.Outcome, c.out.Found = lab.RestoreDone, failed.out.Found
 	}
 	return c

@@ -30,7 +30,7 @@ func checkKernelFile(name string) (reason, cure string) {
 	case filepath.Clean(name) != name || strings.ContainsRune(name, 0):
 		return "not a path in its shortest form", fmt.Sprintf("write %q", filepath.Clean(name))
 	case isSysctl:
-		return "it is a sysctl", "set sysctl " + named(sysctl, lab.KnobID{}).Name
+		return "it is a sysctl", "set sysctl " + strings.Map(swapSeparators, sysctl)
 	case !strings.HasPrefix(name, "/sys/") && !strings.HasPrefix(name, "/proc/"):
 		return "not a path below /sys or /proc", "other files are set under files"
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"ngxlab/lab"
-	"ngxlab/lab/server"
 	"ngxlab/lab/tune"
 )
 
@@ -33,16 +32,6 @@ func (p *planner) obstacle(host lab.HostName, step lab.Step, s lab.Setting) obst
 		return factObstacle(facts, s)
 	}
 	return obstacle{reason: fmt.Sprintf("unknown kind of knob %q", s.Knob.Kind), cure: "leave it out", mistake: true}
-}
-
-func (p *planner) nginxObstacle(f lab.Facts, step lab.Step, s lab.Setting) obstacle {
-	if err := server.Known(s.Knob.Name); err != nil {
-		return obstacle{reason: err.Error(), cure: "correct the name, or leave it out"}
-	}
-	if strings.TrimPrefix(s.Knob.Name, "main.") == "worker_rlimit_nofile" && !s.Absent {
-		return p.nofileObstacle(f, step, "worker_rlimit_nofile", s.Value)
-	}
-	return obstacle{}
 }
 
 func (p *planner) buildObstacle(name string) obstacle {

@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"ngxlab/lab"
+	"ngxlab/lab/server"
+)
+
+func (p *planner) nginxObstacle(f lab.Facts, step lab.Step, s lab.Setting) obstacle {
+	_, bare, _ := strings.Cut(directivePlace(s.Knob.Name), ".")
+	if bare == "reuse_port" {
+		return obstacle{reason: "nginx has no directive reuse_port: Tengine had it until 2.2, and nginx has it as a parameter of listen since 1.9.1",
+			cure: "write listen.reuseport: true"}
+	}
+	if err := server.Known(s.Knob.Name); err != nil {
+		return obstacle{reason: err.Error(), cure: "correct the name, or leave it out"}
+	}
+	if o := p.moduleObstacle(f.Host, step, bare); o.reason != "" && !s.Absent {
+		return o
+	}
+	if bare == "worker_rlimit_nofile" && !s.Absent {
+		return p.nofileObstacle(f, step, bare, s.Value)
+	}
+	return obstacle{}
+}
+
+// optional are the modules of nginx that a build has only when its recipe names them, and the beginnings of the
+// directives that they bring (nginx 1.22, auto/options and the ngx_command_t tables; auto/modules).
+var optional = []struct {
+	module     string
+	directives []string
+}{
+	{"gzip_static", []string{"gzip_static"}},
+	{"gunzip", []string{"gunzip"}},
+	{"ssl", []string{"ssl", "proxy_ssl_", "uwsgi_ssl_", "grpc_ssl_"}},
+	{"v2", []string{"http2"}},
+	{"realip", []string{"real_ip_", "set_real_ip_from"}},
+	{"addition", []string{"add_before_body", "add_after_body", "addition_types"}},
+	{"auth_request", []string{"auth_request"}},
+	{"sub", []string{"sub_filter"}},
+	{"dav", []string{"dav_", "create_full_put_path", "min_delete_depth"}},
+	{"flv", []string{"flv"}},
+	{"mp4", []string{"mp4"}},
+	{"random_index", []string{"random_index"}},
+	{"secure_link", []string{"secure_link"}},
+	{"slice", []string{"slice"}},
+	{"xslt", []string{"xslt_", "xml_entities"}},
+	{"image_filter", []string{"image_filter"}},
+	{"geoip", []string{"geoip_"}},
+	{"echo", []string{"echo"}},
+}
+
+// moduleObstacle: a directive of a module that a build of the step's states lacks would not start.
+func (p *planner) moduleObstacle(host lab.HostName, step lab.Step, bare string) obstacle {
+	for _, o := range optional {
+		brings := func(begin string) bool { return strings.HasPrefix(bare, begin) }
+		if !slices.ContainsFunc(o.directives, brings) {
+			continue
+		}
+		for _, name := range p.buildsWith(host, step) {
+			if recipe, known := p.e.Builds[name]; known && !hasModule(recipe, o.module) {
+				return obstacle{reason: fmt.Sprintf("build %q lacks the module %s, which brings the directive %s", name, o.module, bare),
+					cure: fmt.Sprintf("add %s to the modules of the build, or leave the directive out", o.module)}
+			}
+		}
+	}
+	return obstacle{}
+}
+
+// buildsWith are the builds of the states that have a step, sorted; that of the server section for the section itself.
+func (p *planner) buildsWith(host lab.HostName, step lab.Step) []string {
+	names := []string{}
+	for _, s := range p.asked {
+		if slices.Contains(s.Steps, step.Name) {
+			names = append(names, value(s, host, lab.KnobBuild, ""))
+		}
+	}
+	if len(names) == 0 {
+		names = append(names, p.e.Server.Build)
+	}
+	return sorted(names)
+}
+
+// hasModule looks for a module among those of the recipe and in its configure flags.
+func hasModule(r lab.Recipe, module string) bool {
+	flag := func(f string) bool {
+		return strings.HasPrefix(f, "--with-http_"+module+"_module") || module == "echo" && strings.Contains(f, "echo")
+	}
+	return slices.Contains(r.Modules, module) || slices.ContainsFunc(r.Configure, flag)
+}

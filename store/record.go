@@ -97,30 +97,60 @@ type Left struct {
 }
 
 // Left returns the hosts whose values were recorded as about to change by a campaign that has not ended, or that ended
-// without putting them back. What "ngxlab restore" did since is not known here.
+// without putting them back, and that PutBack has not told of since.
 func (s *Store) Left(ctx context.Context) ([]Left, error) {
 	all, err := collect(ctx, s.read, func(rows *sql.Rows) (l Left, err error) { return l, rows.Scan(&l.Campaign, &l.Host) },
 		`SELECT DISTINCT o.campaign, o.host FROM originals o JOIN campaigns c ON c.id = o.campaign
-		WHERE c.outcome IS NULL OR EXISTS (SELECT 1 FROM json_each(c.outcome, '$.unrestored') u WHERE u.key = o.host)
-		ORDER BY o.campaign, o.host`)
+		WHERE CASE WHEN c.outcome IS NOT NULL THEN EXISTS (SELECT 1 FROM json_each(c.outcome, '$.unrestored') u WHERE u.key = o.host)
+			ELSE NOT EXISTS (SELECT 1 FROM events b WHERE b.campaign = c.id AND b.kind = ? AND b.host = o.host AND b.id >
+				(SELECT coalesce(max(id), 0) FROM events WHERE campaign = c.id AND kind <> ?)) END
+		ORDER BY o.campaign, o.host`, string(lab.EventRestored), string(lab.EventRestored))
 	if err != nil {
 		return nil, fmt.Errorf("read what campaigns left changed: %w", err)
 	}
 	return all, nil
 }
 
+// PutBack records that a host is as it was before a campaign, which somebody put back after it: the campaign's outcome no
+// longer has it as unrestored, and a campaign whose last such host it is is done.
+func (s *Store) PutBack(ctx context.Context, l Left, at time.Time) error {
+	e := lab.Event{At: at.UTC(), Kind: lab.EventRestored, Campaign: l.Campaign, Host: l.Host, Text: "put back after the campaign"}
+	err := s.inTx(ctx, func(tx *sql.Tx) error {
+		if err := insertEvent(ctx, tx, l.Campaign, e); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `UPDATE campaigns SET outcome = json_remove(outcome, '$.unrestored."' || ? || '"') WHERE id = ? AND outcome IS NOT NULL`,
+			string(l.Host), string(l.Campaign))
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `UPDATE campaigns SET status = ?, outcome = json_set(json_remove(outcome, '$.unrestored'), '$.status', ?)
+			WHERE id = ? AND status = ? AND NOT EXISTS (SELECT 1 FROM json_each(outcome, '$.unrestored'))`,
+			string(lab.StatusDone), string(lab.StatusDone), string(l.Campaign), string(lab.StatusUnrestored))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("record that %s is as it was before campaign %s: %w", l.Host, l.Campaign, err)
+	}
+	return nil
+}
+
 // Event records what happened.
 func (s *Store) Event(ctx context.Context, c lab.CampaignID, e lab.Event) error {
-	text, err := jsonText(e)
-	if err != nil {
-		return fmt.Errorf("record event %s: %w", e.Kind, err)
-	}
-	err = s.exec(ctx, "INSERT INTO events (campaign, at, kind, host, text, json) VALUES (?, ?, ?, ?, ?, ?)",
-		string(c), formatTime(e.At), string(e.Kind), string(e.Host), e.Text, text)
-	if err != nil {
+	if err := s.inTx(ctx, func(tx *sql.Tx) error { return insertEvent(ctx, tx, c, e) }); err != nil {
 		return fmt.Errorf("record event %s: %w", e.Kind, err)
 	}
 	return nil
+}
+
+func insertEvent(ctx context.Context, tx *sql.Tx, c lab.CampaignID, e lab.Event) error {
+	text, err := jsonText(e)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO events (campaign, at, kind, host, text, json) VALUES (?, ?, ?, ?, ?, ?)",
+		string(c), formatTime(e.At), string(e.Kind), string(e.Host), e.Text, text)
+	return err
 }
 
 // SaveVerdicts replaces the verdicts of a campaign.

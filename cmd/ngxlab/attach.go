@@ -15,12 +15,13 @@ import (
 // machine is an attached host: what the engine drives, and what the commands ask before and after.
 type machine struct {
 	conduct.Machine
-	facts   func(ctx context.Context, q lab.FactsQuery) (lab.Facts, error)
-	claim   func(ctx context.Context, c lab.CampaignID) error // until close
-	pending func(ctx context.Context) ([]lab.Pending, error)
-	holder  func(ctx context.Context) (lab.Holder, error)
-	clean   func(ctx context.Context) (lab.Cleaned, error)
-	close   func() error
+	facts    func(ctx context.Context, q lab.FactsQuery) (lab.Facts, error)
+	claim    func(ctx context.Context, c lab.CampaignID) error // until close
+	pending  func(ctx context.Context) ([]lab.Pending, error)
+	standing func(ctx context.Context) ([]lab.Standing, error)
+	holder   func(ctx context.Context) (lab.Holder, error)
+	clean    func(ctx context.Context) (lab.Cleaned, error)
+	close    func() error
 }
 
 // reach attaches a host: this machine, one over SSH, or a container of a Docker lab. Errors name the host.
@@ -72,13 +73,14 @@ func attached(host *hosts.Host, err error) (*machine, error) {
 		return nil, err
 	}
 	return &machine{
-		Machine: conduct.Machine{Tuner: host, Builder: host, Runner: host, Watcher: host},
-		facts:   host.Facts,
-		claim:   func(ctx context.Context, c lab.CampaignID) error { return host.Claim(ctx, c, owner()) },
-		pending: host.Pending,
-		holder:  host.Holder,
-		clean:   host.Clean,
-		close:   host.Close,
+		Machine:  conduct.Machine{Tuner: host, Builder: host, Runner: host, Watcher: host},
+		facts:    host.Facts,
+		claim:    func(ctx context.Context, c lab.CampaignID) error { return host.Claim(ctx, c, owner()) },
+		pending:  host.Pending,
+		standing: host.Standing,
+		holder:   host.Holder,
+		clean:    host.Clean,
+		close:    host.Close,
 	}, nil
 }
 

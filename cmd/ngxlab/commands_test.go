@@ -92,7 +92,7 @@ func TestJSONOfReadingCommandsIsOneValueWithSnakeCaseKeys(t *testing.T) {
 	c.filled("small-20261130-171502", 1.3)
 	for _, line := range [][]string{
 		{"version"}, {"library"}, {"check", "DIR/small.yaml"}, {"plan", "DIR/small.yaml"}, {"list"}, {"show"}, {"show", "1"}, {"show", "1", "--raw"},
-		{"compare", "log off", "default"}, {"compare", "small", "small"}, {"verify", "small"}, {"status"}, {"restore"}, {"hosts", "facts"}, {"hosts", "list", "local"}, {"hosts", "clean"},
+		{"compare", "log off", "default"}, {"compare", "small", "small"}, {"verify", "small"}, {"status"}, {"restore"}, {"restore", "--check"}, {"verify-state"}, {"hosts", "facts"}, {"hosts", "list", "local"}, {"hosts", "clean"},
 		{"report", "--out", "DIR/r"},
 	} {
 		if code := c.run(append(line, "--json")...); code != 0 {

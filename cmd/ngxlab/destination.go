@@ -117,7 +117,7 @@ func sshDestination(h lab.Host) ssh.Destination {
 func (a *app) restoreCommand(x lab.Experiment, names []lab.HostName) string {
 	begin := "ngxlab restore"
 	if a.stateDir != "" {
-		begin += " --state-dir " + a.stateDir
+		begin += " --state-dir " + shellWord(a.stateDir)
 	}
 	hosts := slices.DeleteFunc(slices.Clone(x.Hosts), func(h lab.Host) bool { return !slices.Contains(names, h.Name) })
 	switch {
@@ -126,9 +126,9 @@ func (a *app) restoreCommand(x lab.Experiment, names []lab.HostName) string {
 	case !stands(x.File) && !slices.ContainsFunc(hosts, isDocker):
 		return destinationCommands(begin, hosts)
 	case len(hosts) == len(x.Hosts):
-		return begin + " " + x.File
+		return begin + " " + shellWord(x.File)
 	}
-	return begin + " " + x.File + " " + strings.ReplaceAll(joinHosts(names), ",", "")
+	return begin + " " + shellWord(x.File) + " " + strings.ReplaceAll(joinHosts(names), ",", "")
 }
 
 // stands reports whether an experiment can still be read where it was read from.
@@ -151,7 +151,7 @@ func destinationCommands(begin string, hosts []lab.Host) string {
 			order = append(order, flags)
 			lines[flags] = strings.TrimSuffix(begin+" "+flags, " ")
 		}
-		lines[flags] += " " + name
+		lines[flags] += " " + shellWord(name)
 	}
 	for i, flags := range order {
 		order[i] = lines[flags]
@@ -159,17 +159,26 @@ func destinationCommands(begin string, hosts []lab.Host) string {
 	return strings.Join(order, "; ")
 }
 
-// accessWords are the flags that reach a host without a file.
+// shellWord quotes a word of a command line that a person is to type, where a shell would take it for more than that. A ~
+// stays what it is for the shell.
+func shellWord(word string) string {
+	if word != "" && !strings.ContainsAny(word, " \t\n'\"$`\\|&;<>()*?#!") {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// accessWords are the flags that reach a host without a file, as a person types them.
 func accessWords(h lab.Host) []string {
 	var all []string
 	if h.Sudo {
 		all = append(all, "--sudo")
 	}
 	if h.Key != "" {
-		all = append(all, "--key", h.Key)
+		all = append(all, "--key", shellWord(h.Key))
 	}
 	if h.Jump != "" {
-		all = append(all, "--jump", h.Jump)
+		all = append(all, "--jump", shellWord(h.Jump))
 	}
 	return all
 }

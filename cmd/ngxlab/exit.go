@@ -46,11 +46,23 @@ func (e *hinted) Unwrap() error { return e.err }
 // unrestoredError says which hosts are not as they were, and the command that puts them back.
 type unrestoredError struct {
 	hosts   []lab.HostName
+	knobs   map[lab.HostName][]lab.KnobID // as far as they are known
 	restore string
 }
 
 func (e *unrestoredError) Error() string {
-	return "not put back as it was: " + joinHosts(e.hosts)
+	names := make([]string, len(e.hosts))
+	for i, h := range e.hosts {
+		names[i] = string(h)
+		if knobs := e.knobs[h]; len(knobs) > 0 {
+			words := make([]string, len(knobs))
+			for j, k := range knobs {
+				words[j] = k.String()
+			}
+			names[i] += " (" + joined(words) + ")"
+		}
+	}
+	return "not put back as it was: " + joined(names)
 }
 
 // doubtfulError says why a campaign that was done should not be trusted as it stands.

@@ -120,6 +120,8 @@ func TestCommandsForHostsNameThemAsTheyAreReached(t *testing.T) {
 	file := c.write("three.yaml", threeHosts)
 	x, err := loadExperiment(file)
 	must(t, err)
+	spaced := x
+	spaced.File = c.write("my study's.yaml", threeHosts)
 	gone := x
 	gone.File = file + ".gone.yaml"
 	gone.Hosts = []lab.Host{
@@ -133,6 +135,7 @@ func TestCommandsForHostsNameThemAsTheyAreReached(t *testing.T) {
 	}{
 		{x, hostNames(x), "ngxlab restore " + file},
 		{x, []lab.HostName{"web", "load2"}, "ngxlab restore " + file + " web load2"},
+		{spaced, hostNames(x), "ngxlab restore '" + c.dir + `/my study'\''s.yaml'`},
 		{gone, []lab.HostName{"here"}, "ngxlab restore"},
 		{gone, hostNames(gone), "ngxlab restore root@10.0.0.1:2222 local; ngxlab restore --sudo --key k 10.0.0.2; ngxlab restore --sudo --key k --jump j [fd00::1]:22"},
 	} {

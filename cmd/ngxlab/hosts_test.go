@@ -184,7 +184,7 @@ func TestPendingChangesAreTold(t *testing.T) {
 	host := &fakeHost{facts: testFacts(), pending: []lab.Pending{{Knob: lab.KnobID{Kind: lab.KnobSysctl, Name: "a"}, Original: lab.Value{Text: "1"}, Campaign: "old-1", Since: "2026-11-30T17:00:00Z"}}}
 	c.attach = fakeAttach(host)
 	c.write("small.yaml", study)
-	if code := c.run("restore", "--check"); code != exitUnrestored || !strings.Contains(c.out.String(), "changed by campaign old-1") {
+	if code := c.run("restore", "--check"); code != exitUnrestored || !strings.Contains(c.out.String(), "old-1") {
 		t.Errorf("restore --check: exit code %d: %s", code, c.out)
 	}
 	if code := c.run("plan", "DIR/small.yaml"); code != 0 || !strings.Contains(c.err.String(), "old-1 left 1 knob changed") {

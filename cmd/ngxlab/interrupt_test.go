@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -144,7 +145,7 @@ func (m *machineTest) mustBePutBack() {
 		m.t.Errorf("%s is %s, want the tuned %s", knobFile, got, m.tuned)
 	}
 	said := m.must([]int{exitUnrestored}, "restore", "--check")
-	if !strings.Contains(said, "net.ipv4.tcp_keepalive_intvl was "+m.original+", changed by campaign tuned-") {
+	if want := regexp.MustCompile(`local +sysctl net.ipv4.tcp_keepalive_intvl +` + m.original + ` +` + m.tuned + ` +tuned-.* ago`); !want.MatchString(said) {
 		m.t.Errorf("restore --check says %s", said)
 	}
 	if said := m.must([]int{exitDone}, "status"); !strings.Contains(said, "1 knob left changed by campaign tuned-") {

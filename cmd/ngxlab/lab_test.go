@@ -185,7 +185,7 @@ func TestMissingEngineIsToldWithTheCure(t *testing.T) {
 	}
 	x, err := loadExperiment(filepath.Join(c.dir, "lab.yaml"))
 	must(t, err)
-	st := standing{Hosts: c.restoreAll(t.Context(), x, true)}
+	st := standing{Hosts: c.askAll(t.Context(), x, askPending)}
 	if must(t, st.print(c.app, x)); strings.Count(c.out.String(), "reach the Docker engine") != 1 || !strings.Contains(c.out.String(), "web, gen1, gen2, gen3: not known") {
 		t.Errorf("status says %s", c.out)
 	}

@@ -106,6 +106,7 @@ type fakeHost struct {
 	conduct.Builder
 	facts      lab.Facts
 	pending    []lab.Pending
+	standing   []lab.Standing
 	restored   []lab.Restored
 	restoreErr error
 	claimErr   error
@@ -140,13 +141,14 @@ func fakeAttach(h *fakeHost) func(context.Context, string, lab.Host) (*machine, 
 			return nil, fmt.Errorf("%s: %w", x.Name, &ssh.UnknownKeyError{Host: x.Address, Address: x.Address + ":22", Type: "ssh-ed25519", SHA256: "SHA256:abc"})
 		}
 		return &machine{
-			Machine: conduct.Machine{Tuner: h, Builder: h},
-			facts:   func(context.Context, lab.FactsQuery) (lab.Facts, error) { f := h.facts; f.Host = x.Name; return f, nil },
-			claim:   func(_ context.Context, id lab.CampaignID) error { h.claimed = append(h.claimed, id); return h.claimErr },
-			pending: func(context.Context) ([]lab.Pending, error) { return h.pending, nil },
-			holder:  func(context.Context) (lab.Holder, error) { return h.holder, nil },
-			clean:   func(context.Context) (lab.Cleaned, error) { return h.cleaned, h.cleanErr },
-			close:   func() error { h.closed++; return nil },
+			Machine:  conduct.Machine{Tuner: h, Builder: h},
+			facts:    func(context.Context, lab.FactsQuery) (lab.Facts, error) { f := h.facts; f.Host = x.Name; return f, nil },
+			claim:    func(_ context.Context, id lab.CampaignID) error { h.claimed = append(h.claimed, id); return h.claimErr },
+			pending:  func(context.Context) ([]lab.Pending, error) { return h.pending, nil },
+			standing: func(context.Context) ([]lab.Standing, error) { return h.standing, nil },
+			holder:   func(context.Context) (lab.Holder, error) { return h.holder, nil },
+			clean:    func(context.Context) (lab.Cleaned, error) { return h.cleaned, h.cleanErr },
+			close:    func() error { h.closed++; return nil },
 		}, nil
 	}
 }

@@ -173,17 +173,6 @@ func figure(m lab.Metric, v float64) string {
 	return number(v)
 }
 
-// value prints a knob's value.
-func value(v lab.Value) string {
-	switch {
-	case v.Absent:
-		return "(not set)"
-	case v.Text == "":
-		return `""`
-	}
-	return strings.ReplaceAll(v.Text, "\t", " ")
-}
-
 // clock prints a time of day in UTC.
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 

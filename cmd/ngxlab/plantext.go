@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ngxlab/lab"
+	"ngxlab/lab/tune"
 )
 
 // writePlan prints everything that a campaign will do, for people to decide whether it should.
@@ -135,7 +136,7 @@ func sources(all []lab.BuildSource) string {
 }
 
 func planStates(p *page, pl lab.Plan) {
-	p.heading("States (%s ladder; a fresh server for every state and round)", pl.Experiment.Ladder.Kind)
+	p.heading("States (%s ladder; %s)", pl.Experiment.Ladder.Kind, restarts(pl.Experiment.Server.Restart))
 	for i, s := range pl.States {
 		p.line("  %d. %s", i+1, stateLine(s))
 		if why := stepOf(pl.Experiment, s.Step).Why; why != "" {
@@ -143,6 +144,14 @@ func planStates(p *page, pl lab.Plan) {
 		}
 		planChanges(p, pl, s)
 	}
+}
+
+// restarts says when a server is started afresh.
+func restarts(r lab.Restart) string {
+	if r == lab.RestartNeeded {
+		return "a fresh server only where something differs that it takes over at its start"
+	}
+	return "a fresh server for every state and round"
 }
 
 func stateLine(s lab.State) string {
@@ -171,26 +180,52 @@ func planChanges(p *page, pl lab.Plan, s lab.State) {
 	if s.Control {
 		return
 	}
-	t := newTable(nil)
+	t, same := newTable(nil), 0
 	for _, h := range pl.Experiment.Hosts {
 		for _, c := range pl.Changes[h.Name] {
-			if c.State == s.Name {
-				t.row(string(h.Name), c.Knob.String(), knobValue(c.Knob, c.Now), "→ "+knobValue(c.Knob, c.To), changeNote(c))
+			if c.State != s.Name {
+				continue
+			}
+			t.row(string(h.Name), c.Knob.String(), knobValue(c.Knob, c.Now), "→ "+toValue(c), changeNote(c))
+			if c.Same {
+				same++
 			}
 		}
 	}
-	if len(t.rows) == 0 {
+	switch {
+	case len(t.rows) == 0:
 		p.line("     changes nothing")
+	case same == len(t.rows):
+		p.line("     empty: every value is there already")
 	}
 	p.table("     ", t)
 }
 
-// knobValue is value, with the word for what nginx does without a directive.
+// valueRunes bounds how much of a value is shown in a table.
+const valueRunes = 48
+
+// knobValue is the value of a knob for a table: short, in one line, with a word for what a server does without it.
 func knobValue(k lab.KnobID, v lab.Value) string {
-	if k.Kind == lab.KnobNginx && v.Absent {
+	switch {
+	case v.Absent && !tune.OnHost(k.Kind):
 		return "(default)"
+	case !v.Absent && v.Text == "":
+		return `""`
 	}
-	return value(v)
+	runes := []rune(strings.Join(strings.Fields(tune.Shown(k, v)), " "))
+	if len(runes) > valueRunes {
+		return strings.TrimRight(string(runes[:valueRunes-1]), " ") + "…"
+	}
+	return string(runes)
+}
+
+// toValue is the value that a change brings; what differs in its text only is said to differ.
+func toValue(c lab.StateChange) string {
+	text := knobValue(c.Knob, c.To)
+	if !c.Same && text == knobValue(c.Knob, c.Now) {
+		return text + " (another)"
+	}
+	return text
 }
 
 func changeNote(c lab.StateChange) string {

@@ -1,17 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"ngxlab/agent/wire"
 	"ngxlab/lab"
-	"ngxlab/store"
 )
 
 // restoreOptions are the flags of restore.
@@ -26,7 +26,7 @@ func newRestore(a *app) *cobra.Command {
 		Use:   "restore [FILE] [HOST…]",
 		Short: "Put hosts back as they were, from their own journals (default: this machine)",
 		Long: "restore asks the journal of each host what a campaign left changed, and puts it back. It needs neither the\n" +
-			"experiment file nor the database, and works from any machine. A HOST is [user@]host[:port], a name of\n" +
+			"experiment file nor the database, and works from any machine. --check only lists what is not as it was. A HOST is [user@]host[:port], a name of\n" +
 			"~/.ssh/config, or local; after an experiment FILE it is a name from there (default: all of its hosts).\n\n" +
 			"The exit code is 3 when a host is known not to be as it was: its journal says so, or it was not put back, or it cannot be\n" +
 			"asked and the database (--db) has a campaign that changed it and did not put it back. It is 1 when a host cannot be\n" +
@@ -40,7 +40,7 @@ func newRestore(a *app) *cobra.Command {
 			return restore(cmd.Context(), a, x, o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.check, "check", false, "only say what is not as it was")
+	cmd.Flags().BoolVar(&o.check, "check", false, "only list what is not as it was, and how it stands now")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print an array")
 	o.access.flags(cmd)
 	return cmd
@@ -50,55 +50,59 @@ func newRestore(a *app) *cobra.Command {
 type restored struct {
 	Host     lab.HostName   `json:"host"`
 	Pending  []lab.Pending  `json:"pending,omitempty"`
+	Standing []lab.Standing `json:"standing,omitempty"` // of what is pending: how it stands now
 	Restored []lab.Restored `json:"restored,omitempty"`
 	Gone     bool           `json:"gone,omitempty"`    // a container that is not up: its sysctls are gone with it
 	Unknown  bool           `json:"unknown,omitempty"` // the host could not be asked
 	Error    string         `json:"error,omitempty"`
 	err      error
+	stateDir string // of the agent that put it back
 }
+
+// asking is what is asked of a host that is attached; its error is what went wrong with the host.
+type asking func(ctx context.Context, m *machine, r *restored) error
 
 // restore tries every host, prints what became of each knob, and fails when a host is not as it was.
 func restore(ctx context.Context, a *app, x lab.Experiment, o restoreOptions) error {
-	results := a.restoreAll(ctx, x, o.check)
+	var results []restored
+	if o.check {
+		results = a.askAll(ctx, x, askStanding)
+	} else {
+		results = a.restoreAll(ctx, x)
+		a.recordPutBack(ctx, x, results)
+	}
 	if err := printRestored(a, results, o); err != nil {
 		return err
 	}
 	errs := make([]error, len(results))
-	var bad []lab.HostName
+	bad := &unrestoredError{knobs: map[lab.HostName][]lab.KnobID{}}
 	for i, r := range results {
 		errs[i] = r.err
 		if len(r.Pending) > 0 || r.err != nil && !r.Unknown && !inUse(r.err) && !isForeign(r.err) || r.Unknown && a.leftChanged(ctx, x, x.Hosts[i]) {
-			bad = append(bad, r.Host)
+			bad.hosts = append(bad.hosts, r.Host)
+			bad.knobs[r.Host] = r.unrestored()
 		}
 	}
 	err := atHosts(x, errs)
-	if len(bad) > 0 {
-		err = errors.Join(err, &unrestoredError{hosts: bad, restore: a.restoreCommand(x, bad)})
+	if len(bad.hosts) > 0 {
+		bad.restore = a.restoreCommand(x, bad.hosts)
+		err = errors.Join(err, bad)
 	}
 	return err
 }
 
-// leftChanged reports whether the database has a campaign that changed a host, which cannot be asked, and did not put it
-// back.
-func (a *app) leftChanged(ctx context.Context, x lab.Experiment, h lab.Host) bool {
-	found := false
-	err := a.reading(ctx, func(s *store.Store) error {
-		left, err := s.Left(ctx)
-		for _, l := range left {
-			pl, err := s.Plan(ctx, l.Campaign)
-			if err != nil {
-				return err
-			}
-			found = found || slices.ContainsFunc(pl.Experiment.Hosts, func(other lab.Host) bool {
-				return other.Name == l.Host && sameHost(x.Name, h, pl.Experiment.Name, other)
-			})
-		}
-		return err
-	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		a.note("what campaigns left changed on %s could not be read: %v", h.Name, err)
+// unrestored are the knobs that are known not to be as they were.
+func (r restored) unrestored() []lab.KnobID {
+	var all []lab.KnobID
+	for _, p := range r.Pending {
+		all = append(all, p.Knob)
 	}
-	return found
+	for _, k := range r.Restored {
+		if k.Outcome == lab.RestoreFailed {
+			all = append(all, k.Knob)
+		}
+	}
+	return all
 }
 
 // sameHost reports whether two hosts are one, as far as their experiments show it.
@@ -115,40 +119,95 @@ func inUse(err error) bool {
 	return errors.As(err, &remote) && remote.Kind == wire.KindLocked
 }
 
-// restoreAll restores all hosts at the same time, or asks what is pending there; the results are in their order.
-func (a *app) restoreAll(ctx context.Context, x lab.Experiment, check bool) []restored {
+// askAll attaches all hosts at the same time and asks each; the results are in their order. A lab that is not up is not
+// brought up for it.
+func (a *app) askAll(ctx context.Context, x lab.Experiment, ask asking) []restored {
 	results := make([]restored, len(x.Hosts))
 	forEach(ctx, len(x.Hosts), attachTimeout, func(ctx context.Context, i int) error {
-		results[i] = a.restoreOne(ctx, x, i, check)
+		r := &results[i]
+		r.Host = x.Hosts[i].Name
+		if m := a.entered(ctx, x, i, r); m != nil {
+			r.fails(errors.Join(ask(ctx, m, r), m.close()))
+		}
 		return nil // it is in the result
 	})
 	return results
 }
 
-// restoreOne restores one host, or asks what is pending. A lab that is not up is not brought up for it.
-func (a *app) restoreOne(ctx context.Context, x lab.Experiment, i int, check bool) (r restored) {
-	h := x.Hosts[i]
-	r.Host = h.Name
-	m, err := a.attach(ctx, x.Name, h)
+// entered attaches a host; nil when it cannot be, which is in the result.
+func (a *app) entered(ctx context.Context, x lab.Experiment, i int, r *restored) *machine {
+	m, err := a.attach(ctx, x.Name, x.Hosts[i])
 	switch {
 	case isGone(err):
 		r.Gone = true
-		return r
 	case err != nil:
-		r.err, r.Error, r.Unknown = err, err.Error(), true
-		return r
-	case check:
-		r.Pending, err = m.pending(ctx)
-		r.Unknown = err != nil
+		r.Unknown = true
+		r.fails(err)
 	default:
-		if err = a.mayChange(ctx, x.Name, h); err == nil {
-			r.Restored, err = a.putBack(ctx, x, h.Name, m)
+		return m
+	}
+	return nil
+}
+
+// fails notes what went wrong with a host, if anything did.
+func (r *restored) fails(err error) {
+	if r.err = err; err != nil {
+		r.Error = err.Error()
+	}
+}
+
+// askPending asks a host's journal what is not restored, sorted by knob.
+func askPending(ctx context.Context, m *machine, r *restored) (err error) {
+	r.Pending, err = m.pending(ctx)
+	r.Unknown = err != nil
+	slices.SortFunc(r.Pending, func(x, y lab.Pending) int { return compareKnobs(x.Knob, y.Knob) })
+	return err
+}
+
+// askStanding is askPending, and asks how that stands now. Nothing is changed.
+func askStanding(ctx context.Context, m *machine, r *restored) (err error) {
+	if err = askPending(ctx, m, r); err == nil && len(r.Pending) > 0 {
+		r.Standing, err = m.standing(ctx)
+	}
+	return err
+}
+
+// restoreAll restores all hosts at the same time, each a second time through a new link when its link was lost.
+func (a *app) restoreAll(ctx context.Context, x lab.Experiment) []restored {
+	results := make([]restored, len(x.Hosts))
+	forEach(ctx, len(x.Hosts), attachTimeout, func(ctx context.Context, i int) error {
+		r := &results[i]
+		r.Host = x.Hosts[i].Name
+		if m := a.entered(ctx, x, i, r); m != nil {
+			f := &fleet{x: x, machines: make([]*machine, len(x.Hosts))}
+			f.machines[i] = m
+			r.fails(errors.Join(a.restoreOne(ctx, f, i, r), f.close()))
+		}
+		return nil // it is in the result
+	})
+	return results
+}
+
+// restoreOne restores one attached host.
+func (a *app) restoreOne(ctx context.Context, f *fleet, i int, r *restored) error {
+	h := f.x.Hosts[i]
+	if err := a.mayChange(ctx, f.x.Name, h); err != nil {
+		return err
+	}
+	all, err := a.putBack(ctx, f.x, h.Name, f.machines[i])
+	if errors.Is(err, lab.ErrLost) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reattachTimeout+restoreTimeout)
+		defer cancel()
+		all, err = a.again(ctx, f, i)
+	}
+	if m := f.machines[i]; err == nil && m != nil {
+		facts, unknown := m.facts(ctx, lab.FactsQuery{Brief: true})
+		if unknown == nil { // else the database is told nothing
+			r.stateDir = facts.StateDir
 		}
 	}
-	if r.err = errors.Join(err, m.close()); r.err != nil {
-		r.Error = r.err.Error()
-	}
-	return r
+	r.Restored = all
+	return err
 }
 
 // putBack restores a host from its journal, which a cancelled ctx does not stop half-way. Until that is done, leaving at
@@ -169,38 +228,65 @@ func printRestored(a *app, results []restored, o restoreOptions) error {
 		return writeJSON(a.out, results)
 	}
 	p := &page{w: a.out}
+	pending := newTable(nil, "host", "knob", "original", "now", "campaign", "since")
+	done := newTable(nil)
 	for _, r := range results {
-		if r.Gone {
+		switch {
+		case r.Gone:
 			p.line("%s: its container is not up: nothing to put back", r.Host)
-			continue
-		}
-		if r.Unknown {
+		case r.Unknown:
 			p.line("%s: cannot be asked", r.Host)
-		}
-		if r.err == nil && len(r.Pending) == 0 && len(r.Restored) == 0 {
+		case r.err == nil && len(r.Pending) == 0 && len(r.Restored) == 0:
 			p.line("%s: nothing to put back", r.Host)
 		}
-		for _, k := range r.Pending {
-			p.line("%s: %s was %s, changed by campaign %s since %s", r.Host, k.Knob, value(k.Original), k.Campaign, k.Since)
-		}
+		a.pendingRows(pending, r)
 		for _, k := range r.Restored {
-			p.line("%s: %s: %s", r.Host, k.Knob, restoredText(k))
+			done.row(string(r.Host), k.Knob.String(), restoredText(k))
 		}
 	}
+	if len(pending.rows) > 1 {
+		p.table("", pending)
+	}
+	p.table("", done)
 	return p.err
+}
+
+// pendingRows adds what is not restored on a host, with how it stands now where that is known.
+func (a *app) pendingRows(t *table, r restored) {
+	now := map[lab.KnobID]string{}
+	for _, s := range r.Standing {
+		now[s.Knob] = foundText(s)
+	}
+	for _, k := range r.Pending {
+		t.row(string(r.Host), k.Knob.String(), knobValue(k.Knob, k.Original), cmp.Or(now[k.Knob], "not known"), string(k.Campaign), a.since(k.Since))
+	}
+}
+
+func compareKnobs(a, b lab.KnobID) int {
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+}
+
+// since is a time of a host and how long ago that is.
+func (a *app) since(text string) string {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return text
+	}
+	return fmt.Sprintf("%s (%s ago)", text, span(max(0, a.now().Sub(at))))
 }
 
 // restoredText says what became of a knob.
 func restoredText(r lab.Restored) string {
+	found, original := knobValue(r.Knob, r.Found), knobValue(r.Knob, r.Original)
 	switch r.Outcome {
-	case "restored":
-		return fmt.Sprintf("put back from %s to %s", value(r.Found), value(r.Original))
-	case "already":
-		return "already " + value(r.Original)
-	case "foreign":
-		return fmt.Sprintf("kept at %s: changed by someone else (it was %s)", value(r.Found), value(r.Original))
-	case "rebooted":
-		return fmt.Sprintf("back by itself at %s: the host was rebooted", value(r.Found))
+	case lab.RestoreDone:
+		return fmt.Sprintf("put back from %s to %s", found, original)
+	case lab.RestoreAlready:
+		return "already " + original
+	case lab.RestoreForeign:
+		return fmt.Sprintf("kept at %s: changed by someone else (it was %s)", found, original)
+	case lab.RestoreRebooted:
+		return fmt.Sprintf("back by itself at %s: the host was rebooted", found)
 	}
-	return fmt.Sprintf("%s: is %s, was %s: %s", r.Outcome, value(r.Found), value(r.Original), r.Error)
+	return fmt.Sprintf("%s: is %s, was %s: %s", r.Outcome, found, original, r.Error)
 }

@@ -40,7 +40,7 @@ func status(ctx context.Context, a *app, asJSON bool) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	st.Hosts = a.restoreAll(ctx, x, true)
+	st.Hosts = a.askAll(ctx, x, askPending)
 	if asJSON {
 		return writeJSON(a.out, st)
 	}

@@ -38,7 +38,8 @@ var Keepings = []LeftOut{
 	{"file /var/lib/ngxlab/builds", "builds, kept for the next campaign"},
 	{"file /var/lib/ngxlab/builds/*", "the same"},
 	{"file /var/lib/ngxlab/work", "the directory alone: what is in it is a difference"},
-	{"file /var/lib/ngxlab/lock", "the file that is locked"},
+	{"file /run/lock/ngxlab.lock", "the file that is locked"},
+	{"file /var/lib/ngxlab/lock", "where that one cannot be made"},
 	{"file /var/lib/ngxlab/journal.restored", "the last journal, settled"},
 }
 

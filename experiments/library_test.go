@@ -2,9 +2,13 @@ package experiments
 
 import (
 	"bytes"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"ngxlab/lab"
+	"ngxlab/lab/plan"
 )
 
 func TestEveryLibraryFileDecodes(t *testing.T) {
@@ -34,6 +38,54 @@ func TestEveryLibraryFileDecodes(t *testing.T) {
 	if _, err := Open("quickstrat"); err == nil || !strings.Contains(err.Error(), `"quickstart"`) {
 		t.Errorf("error %v does not name the nearest", err)
 	}
+}
+
+// TestEveryLibraryFileCanBePlanned plans each on machines of root that have every sysctl that it names, but for those
+// that Linux no longer has.
+func TestEveryLibraryFileCanBePlanned(t *testing.T) {
+	for _, entry := range Library() {
+		text, err := Open(entry.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := decode(t, string(text))
+		facts := map[lab.HostName]lab.Facts{}
+		for i, h := range e.Hosts {
+			facts[h.Name] = able(e, i)
+		}
+		pl, err := plan.New(e, facts, 1)
+		if err != nil {
+			t.Errorf("%s: %v", entry.Name, err)
+		}
+		for _, r := range pl.Fatal() {
+			t.Errorf("%s is refused: %s: %s", entry.Name, r.Knob, r.Reason)
+		}
+		if len(pl.States) != len(e.Steps)+1 {
+			t.Errorf("%s: %d states of %d steps and a control", entry.Name, len(pl.States), len(e.Steps))
+		}
+	}
+}
+
+// able are the facts of the i-th host of an experiment, which can have what it asks for.
+func able(e lab.Experiment, i int) lab.Facts {
+	f := lab.Facts{
+		Host: e.Hosts[i].Name, BootID: fmt.Sprint("boot", i), Address: fmt.Sprint("10.0.0.", 10+i), Cores: 16, MemoryBytes: 64 << 30, AvailableBytes: 60 << 30, Kernel: "6.1.0",
+		Distribution: "debian 12", Architecture: "amd64", NofileSoft: 1 << 20, NofileHard: 1 << 20, NrOpen: 1 << 20, Root: true, RaiseNofile: true, CanInstall: true,
+		Compiler: "cc 12", LogBytesFree: 9 << 30, Sysctls: map[string]string{"net.ipv4.ip_local_port_range": "1024 65535"}, SysctlWritable: map[string]bool{},
+		Commands: map[string]string{"wrk": "/usr/bin/wrk", "ab": "/usr/bin/ab", "cc": "/usr/bin/cc", "make": "/usr/bin/make"},
+		Limits:   map[string]lab.Rlimit{"nofile": {Soft: 1 << 20, Hard: 1 << 20}, "nproc": {Soft: 1 << 20, Hard: 1 << 20}},
+	}
+	for n := range f.Cores {
+		f.CPUs = append(f.CPUs, n)
+	}
+	for _, s := range e.Steps {
+		for name, value := range s.Sysctl {
+			if name != "net.ipv4.tcp_tw_recycle" {
+				f.Sysctls[name], f.SysctlWritable[name] = value, true
+			}
+		}
+	}
+	return f
 }
 
 func TestScaffoldIsValidAndLocal(t *testing.T) {

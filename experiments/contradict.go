@@ -12,7 +12,6 @@ import (
 func (d *decoding) checkKnobs(path string, s lab.Step) {
 	d.checkNginx(path+".nginx", slices.AppendSeq(slices.Clone(s.Remove), maps.Keys(s.Nginx)))
 	d.checkCoupled(path+".sysctl", s.Sysctl)
-	d.checkServices(path+".services", s.Knobs)
 	if s.Persist && len(s.Sysctl)+s.Nofile+s.Nproc == 0 {
 		d.problem(path+".persist", "leave it out", "persist keeps sysctls and limits, and step %q has none", s.Name)
 	}
@@ -62,16 +61,6 @@ func (d *decoding) checkCoupled(path string, values map[string]string) {
 		d.problem(path+"."+names[1], "leave one of them out", "%s excludes %s, which is on line %d: the kernel sets one to 0 when the other is written",
 			names[1], names[0], d.at(path+"."+names[0]).Line)
 	}
-}
-
-func (d *decoding) checkServices(path string, knobs []lab.Setting) {
-	var names []string
-	for _, s := range knobs {
-		if s.Knob.Kind == lab.KnobService {
-			names = append(names, s.Knob.Name)
-		}
-	}
-	d.checkTwice(path, names, func(name string) string { return strings.TrimSuffix(name, ".service") })
 }
 
 // inOrder sorts keys of a mapping by their places in the file.

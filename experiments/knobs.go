@@ -22,7 +22,7 @@ const (
 	ethtoolPattern = `^[^\s/]{1,15}\.(rings|channels|coalesce|features)\.[A-Za-z0-9-]+$`
 	filePattern    = `^/[^\n]+$`
 	servicePattern = `^[A-Za-z0-9:_.\\@-]+$`
-	unitPattern    = `^[A-Za-z0-9:_.\\@-]+\.(service|socket|slice|scope|mount|swap)\.Limit(AS|CORE|CPU|DATA|FSIZE|LOCKS|MEMLOCK|MSGQUEUE|NICE|NOFILE|NPROC|RSS|RTPRIO|RTTIME|SIGPENDING|STACK)$`
+	unitPattern    = `^[A-Za-z0-9:_.\\@-]+\.service\.(LimitNOFILE|LimitNPROC)$`
 	modePattern    = `^[0-7]{3,4}$`
 	ownerPattern   = `^[A-Za-z0-9_][A-Za-z0-9_.-]*:[A-Za-z0-9_][A-Za-z0-9_.-]*$`
 )
@@ -116,11 +116,13 @@ var switched = value[string]{schema{"type": []string{"string", "number", "boolea
 
 var services = settings(lab.KnobService, names{what: "the name of a service", pattern: servicePattern, refuse: refuseService}, oneOf("started", "stopped"))
 
-// refuseService: of all units only services are started and stopped, so that their names may go without the suffix.
+// refuseService holds that a service has one name; sockets, timers and paths are started and stopped alike.
 func refuseService(name string) (message, hint string) {
-	switch ext := path.Ext(name); ext {
-	case ".socket", ".target", ".timer", ".mount", ".path", ".slice", ".scope", ".swap", ".automount", ".device":
-		return fmt.Sprintf("%q is not a service", name), "a unit of another kind can be started and stopped under commands"
+	switch whole, ext := strings.TrimSuffix(name, path.Ext(name)), path.Ext(name); ext {
+	case ".service":
+		return fmt.Sprintf("%q has a suffix too many", name), "write " + whole
+	case ".target", ".mount", ".automount", ".slice", ".scope", ".swap", ".device":
+		return fmt.Sprintf("%q is not a service", name), "units of that kind can be started and stopped under commands"
 	}
 	return "", ""
 }
@@ -132,7 +134,7 @@ func refuseUnit(name string) (message, hint string) {
 		return "", ""
 	}
 	return fmt.Sprintf("%q cannot be a limit of a unit", name),
-		"it is UNIT.LIMIT with the limits of systemd.exec(5): nginx.service.LimitNOFILE"
+		"it is SERVICE.service.LimitNOFILE or SERVICE.service.LimitNPROC"
 }
 
 // files are texts, or content with mode and owner; a file that shall not be there is null.
@@ -147,7 +149,7 @@ func refuseFile(name string) (message, hint string) {
 		return fmt.Sprintf("%q is not an absolute path", name), "it begins with /"
 	case path.Clean(name) != name || name == "/":
 		return fmt.Sprintf("%q is not the plain path of a file", name), "write " + path.Clean(name)
-	case strings.HasPrefix(name, "/sys/"), strings.HasPrefix(name, "/proc/"):
+	case strings.HasPrefix(name, "/sys/"), strings.HasPrefix(name, "/proc/"), strings.HasPrefix(name, "/dev/"):
 		return fmt.Sprintf("%s is a file of the kernel", name), "write it under sysfs, or under sysctl when it is below /proc/sys"
 	}
 	return "", ""

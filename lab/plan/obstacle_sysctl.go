@@ -17,7 +17,8 @@ func sysctlObstacle(f lab.Facts, s lab.Setting) obstacle {
 	if since, cure := tune.Removed(name, f.Kernel); since != "" && !present {
 		return obstacle{reason: fmt.Sprintf("%s was removed in Linux %s; %s runs %s", name, since, f.Host, f.Kernel), cure: cure}
 	}
-	if reason, cure := tune.Coupled(name, f.Sysctls); reason != "" {
+	_, half := tune.Halves(name)
+	if reason, cure := tune.Coupled(name, f.Sysctls); reason != "" && !half { // of halves, both are planned
 		return obstacle{reason: name + ": " + reason, cure: cure}
 	}
 	if present && tune.Equal(s.Knob, now, s.Value) {

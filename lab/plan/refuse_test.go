@@ -33,7 +33,7 @@ func TestKnobsThatAHostCannotHaveAreRefusedWithReasonAndCure(t *testing.T) {
 		{sysctls("net.core.somaxcon", "1024"), "here has no sysctl net.core.somaxcon (Linux 6.18.44)", "sysctl.net.core.somaxcon", "did you mean net.core.somaxconn?"},
 		{sysctls("net.nowhere.near_anything_else", "1"), "has no sysctl", "sysctl.net.nowhere.near_anything_else", "kernel module"},
 		{sysctls("net.ipv4.tcp_tw_recycle", "1"), "removed in Linux 4.12", "sysctl.net.ipv4.tcp_tw_recycle", "tcp_tw_reuse"},
-		{sysctls("vm.dirty_bytes", "1048576"), "sets vm.dirty_ratio to 0", "sysctl.vm.dirty_bytes", "vm.dirty_ratio"},
+		{sysctls("net.ipv4.ip_forward", "1"), "resets every net.ipv4.conf.*.forwarding", "sysctl.net.ipv4.ip_forward", "leave it out"},
 		{sysctls("fs.file-max", "9999999"), "does not let fs.file-max be written", "sysctl.fs.file-max", "machine that owns the kernel"},
 		{lab.Step{Nofile: 200000}, "nofile 200000 is above the hard limit of 20000 open files on here", "nofile", "at most 20000"},
 		{lab.Step{Nofile: 2000000}, "above fs.nr_open = 1048576", "nofile", "at most 1048576"},

@@ -28,37 +28,39 @@ type fakeHost struct {
 	silent  func(n int, call string) bool // from such a call on nothing is answered; nil = never
 	lost    bool                          // nothing is, any more
 
-	mu        sync.Mutex
-	calls     []string
-	knobs     map[lab.KnobID]string // those that are not there have no value
-	original  map[lab.KnobID]string // as they were before the campaign
-	journal   map[lab.KnobID]*fakeEntry
-	writes    []string
-	live      bool                  // knobs may be changed under a running server
-	foreign   bool                  // someone else has changed every knob when it comes to be restored
-	stuck     func(lab.KnobID) bool // cannot be put back at this attempt; nil = none
-	clamp     string                // what a write of 65535 reads back, "" for 65535
-	serving   string                // state served, "" when none
-	stopped   chan struct{}
-	served    []string
-	lingers   int               // so many times a server that was stopped still listens
-	inForce   map[string]string // what the server runs under; nil = not told
-	builds    map[string]bool   // imported
-	armed     map[string][]lab.Command
-	held      int    // by it
-	heldHere  int    // at its server
-	deaf      string // why it reaches no target, "" when it does
-	boot      time.Time
-	ended     lab.Instant // of what was fired last, until a sample has been taken after it
-	requests  uint64      // served so far
-	base      uint64      // … when the set was armed
-	polls     uint64
-	cpuS      float64 // of the worker
-	baseCPUS  float64
-	nothing   func(fired int) bool // the tool measures nothing at this fire
-	fired     int
-	firedArgv [][]string
-	seen      func(*lab.Sample) // changes every sample, when not nil
+	mu          sync.Mutex
+	calls       []string
+	knobs       map[lab.KnobID]string // those that are not there have no value
+	original    map[lab.KnobID]string // as they were before the campaign
+	journal     map[lab.KnobID]*fakeEntry
+	writes      []string
+	live        bool // knobs may be changed under a running server
+	foreign     bool // someone else has changed every knob when it comes to be restored
+	meddled     bool // someone else has changed meddledKnob
+	meddledKnob lab.KnobID
+	stuck       func(lab.KnobID) bool // cannot be put back at this attempt; nil = none
+	clamp       string                // what a write of 65535 reads back, "" for 65535
+	serving     string                // state served, "" when none
+	stopped     chan struct{}
+	served      []string
+	lingers     int               // so many times a server that was stopped still listens
+	inForce     map[string]string // what the server runs under; nil = not told
+	builds      map[string]bool   // imported
+	armed       map[string][]lab.Command
+	held        int    // by it
+	heldHere    int    // at its server
+	deaf        string // why it reaches no target, "" when it does
+	boot        time.Time
+	ended       lab.Instant // of what was fired last, until a sample has been taken after it
+	requests    uint64      // served so far
+	base        uint64      // … when the set was armed
+	polls       uint64
+	cpuS        float64 // of the worker
+	baseCPUS    float64
+	nothing     func(fired int) bool // the tool measures nothing at this fire
+	fired       int
+	firedArgv   [][]string
+	seen        func(*lab.Sample) // changes every sample, when not nil
 }
 
 func newFakeHost(t *testing.T) *fakeHost {

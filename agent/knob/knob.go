@@ -143,6 +143,9 @@ func (k *Keeper) apply(ctx context.Context, j *journal, campaign lab.CampaignID,
 	if !same(c.Knob, found, c.From) {
 		return nil, &ChangedError{Knob: c.Knob, Expected: c.From, Found: found}
 	}
+	if err := k.otherHalf(ctx, j, c.Knob); err != nil {
+		return nil, err
+	}
 	if !removable(c.Knob.Kind) && (found.Absent || c.To.Absent) {
 		return nil, fmt.Errorf("%s: cannot change %s to %s: %w", c.Knob, show(found), show(c.To), os.ErrNotExist)
 	}
@@ -150,6 +153,22 @@ func (k *Keeper) apply(ctx context.Context, j *journal, campaign lab.CampaignID,
 		return nil, err
 	}
 	return k.carryOut(ctx, j, c)
+}
+
+// otherHalf is *ChangedError when someone else has changed the other half of a couple since the lab did: the write of
+// this one would undo that unseen.
+func (k *Keeper) otherHalf(ctx context.Context, j *journal, id lab.KnobID) error {
+	for _, other := range touched(id)[1:] {
+		e := j.pending(other)
+		found, err := k.read(ctx, other, lab.Value{})
+		if err != nil {
+			return err
+		}
+		if e != nil && len(e.ours) > 0 && !same(other, found, e.original) && !e.isOurs(found) {
+			return &ChangedError{Knob: other, Expected: e.ours[len(e.ours)-1], Found: found}
+		}
+	}
+	return nil
 }
 
 func (k *Keeper) now() time.Time {

@@ -86,8 +86,8 @@ func (m *machine) text(name string) string {
 	return string(text)
 }
 
-// kernel does what writing a file of the kernel does: it keeps the list of choices, formats masks, and zeroes the other
-// half of a couple.
+// kernel does what writing a file of the kernel does: it keeps the list of choices, formats masks and vectors, and zeroes
+// the other half of a couple.
 func (m *machine) kernel(path string) {
 	name := strings.TrimPrefix(path, m.root)
 	text := strings.TrimSpace(m.text(name))
@@ -96,6 +96,9 @@ func (m *machine) kernel(path string) {
 	}
 	if strings.HasSuffix(name, "rps_cpus") && !strings.Contains(text, ",") {
 		m.put(name, "00000000,"+strings.Repeat("0", max(0, 8-len(text)))+text+"\n", 0o644)
+	}
+	if strings.HasSuffix(name, "tcp_rmem") {
+		m.put(name, strings.Join(strings.Fields(text), "\t")+"\n", 0o644)
 	}
 	for _, c := range couples {
 		for i := range c {

@@ -8,11 +8,12 @@ AGENTS        := $(ARCHES:%=hosts/agents/built/ngxlab-agent-linux-%)
 SOURCES       := $(shell find . -name '*.go' -not -path './hosts/agents/built/*') go.mod go.sum $(shell find experiments templates store -type f)
 VERSION       := $(shell git describe --tags --always --dirty 2>/dev/null || echo unversioned)
 FUZZTIME      ?= 10s
+N             ?= 50
 BENCHED        = $(sort $(dir $(shell grep -rl --include='*_test.go' '^func Benchmark' .)))
 # A Docker engine for the tests: one that is there (its packages may have other names), else Debian's.
 DOCKER        := [ -n "$$DOCKER_HOST" ] || [ -S /var/run/docker.sock ] || command -v dockerd >/dev/null || scripts/need docker.io
 
-.PHONY: help build demo test lint bench fuzz cover clean
+.PHONY: help build demo test chaos lint bench fuzz cover clean
 .DELETE_ON_ERROR:
 
 help: ## list the targets
@@ -38,6 +39,11 @@ test: ## install what the tests need and run them all
 	@scripts/need gcc libc6-dev make patch wrk apache2-utils libpcre2-dev zlib1g-dev iproute2 procps openssh-server sudo debootstrap curl zsh fish tcsh
 	@$(DOCKER)
 	scripts/with-docker $(GO) test -race -timeout 30m ./...
+
+chaos: ## kill N (50) campaigns at random moments; every host must come back as it was
+	@scripts/need gcc libc6-dev make patch wrk apache2-utils libpcre2-dev zlib1g-dev openssh-server debootstrap curl
+	@$(DOCKER)
+	scripts/with-docker $(GO) test -race -v -timeout 48h -run TestKilledCampaigns ./cmd/ngxlab -args -chaos.n $(N)
 
 lint: $(GOLANGCI_LINT) ## gofmt, go vet (also of the agent for arm64 without cgo), golangci-lint
 	@scripts/need gcc libc6-dev

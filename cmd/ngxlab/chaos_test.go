@@ -65,7 +65,7 @@ func (h *chaosHost) campaign(t *testing.T, seed uint64, c *tally) {
 	defer r.explain(seed, v)
 	r.begin(seed)
 	if r.edit = x.edited(random); r.edit != nil && r.edit.early {
-		r.wait(time.Duration(random.Float64() * float64(r.delay)), "")
+		r.wait(time.Duration(random.Float64()*float64(r.delay)), "")
 		r.thirdParty()
 	}
 	r.await(random)

@@ -110,21 +110,26 @@ func (r *raid) note(k lab.EventKind) {
 	}
 }
 
-// aims are the events at which it is struck as well as at any moment: much happens in little time around them.
-var aims = []lab.EventKind{
-	lab.EventBegin, lab.EventState, lab.EventState, lab.EventChange, lab.EventChange, lab.EventServer, lab.EventRun, lab.EventRunDone,
-	lab.EventStop, lab.EventRestore, lab.EventRestored,
+// aims are the events at which it is struck as well as at any moment, for much happens in little time around them; and
+// how many of them there are at least.
+var aims = []struct {
+	kind  lab.EventKind
+	times int
+}{
+	{lab.EventBegin, 1}, {lab.EventState, 3}, {lab.EventState, 3}, {lab.EventChange, 2}, {lab.EventChange, 2}, {lab.EventServer, 3},
+	{lab.EventRun, 4}, {lab.EventRunDone, 3}, {lab.EventStop, 1}, {lab.EventRestore, 1}, {lab.EventRestored, 1},
 }
 
 // await waits for the moment to strike: in half of the raids any, in the others just after an event.
 func (r *raid) await(random *rand.Rand) {
-	aim, again, after := pick(random, aims), random.IntN(3), time.Duration(random.Int64N(int64(60*time.Millisecond)))
+	aim, after := pick(random, aims), time.Duration(random.Int64N(int64(60*time.Millisecond)))
+	times := 1 + random.IntN(aim.times)
 	if random.IntN(2) == 0 {
 		r.wait(r.delay, "")
 		return
 	}
-	for range again + 1 {
-		r.wait(patience, aim)
+	for range times {
+		r.wait(patience, aim.kind)
 	}
 	r.wait(time.Since(r.began)+after, "")
 }
@@ -168,7 +173,7 @@ func (r *raid) strike(v victim, random *rand.Rand) {
 	pause := time.Duration(random.Int64N(int64(time.Second)))
 	for i, signal := range v.here {
 		if i > 0 {
-			r.wait(time.Since(r.began) +pause, "")
+			r.wait(time.Since(r.began)+pause, "")
 		}
 		_ = r.p.cmd.Process.Signal(signal) // it may have ended
 	}
@@ -179,10 +184,10 @@ func (r *raid) strike(v victim, random *rand.Rand) {
 		if len(a.Killed) > 0 || r.over() {
 			break
 		}
-		r.wait(time.Since(r.began) +20*time.Millisecond, "")
+		r.wait(time.Since(r.began)+20*time.Millisecond, "")
 	}
 	if v.listen {
-		r.wait(time.Since(r.began) +pause, "")
+		r.wait(time.Since(r.began)+pause, "")
 		r.h.listen(r.t)
 	}
 }

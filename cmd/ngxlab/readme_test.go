@@ -12,26 +12,36 @@ import (
 
 	"ngxlab/experiments"
 	"ngxlab/internal/testlab"
+	"ngxlab/lab"
+	"ngxlab/lab/tune"
 )
 
 // blocks are what the README has between the fences of a language.
 func blocks(t *testing.T, language string) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../README.md")
+	return fenced(t, "../../README.md", language)
+}
+
+// fenced are the blocks of a language in a file of Markdown.
+func fenced(t *testing.T, path, language string) []string {
+	t.Helper()
+	text, err := os.ReadFile(path)
 	must(t, err)
 	var all []string
 	for _, rest := range strings.Split(string(text), "```"+language+"\n")[1:] {
 		code, _, closed := strings.Cut(rest, "```")
 		if !closed {
-			t.Fatalf("a block of %s is not closed", language)
+			t.Fatalf("a block of %s is not closed in %s", language, path)
 		}
 		all = append(all, code)
 	}
 	if len(all) == 0 {
-		t.Fatalf("the README has no block of %s", language)
+		t.Fatalf("%s has no block of %s", path, language)
 	}
 	return all
 }
+
+const knobsPage = "../../docs/knobs.md"
 
 // block is the README's first block of a language.
 func block(t *testing.T, language string) string {
@@ -86,8 +96,8 @@ func TestReadmesHostsAreThoseOfAValidStudy(t *testing.T) {
 	if !strings.Contains(study, here) {
 		t.Fatalf("the study has other hosts:\n%s", study)
 	}
-	sections := blocks(t, "yaml")[1:]
-	if len(sections) < 2 {
+	sections := slices.DeleteFunc(blocks(t, "yaml")[1:], func(section string) bool { return strings.HasPrefix(section, "steps:") })
+	if len(sections) != 2 {
 		t.Errorf("%d sections of hosts, want those over SSH and those of a lab", len(sections))
 	}
 	for _, hosts := range sections {
@@ -97,10 +107,38 @@ func TestReadmesHostsAreThoseOfAValidStudy(t *testing.T) {
 	}
 }
 
+// TestEveryStepOfThePageOfKnobsIsValid puts the steps of docs/knobs.md into one study; together they have every kind.
+func TestEveryStepOfThePageOfKnobsIsValid(t *testing.T) {
+	rest := "name: knobs\nhosts:\n  here: {local: true, roles: [target, load]}\nload:\n  - {tool: wrk, connections: 10}\n"
+	for _, section := range blocks(t, "yaml") {
+		if strings.HasPrefix(section, "steps:") {
+			_, err := experiments.Decode("README.yaml", strings.NewReader(rest+section))
+			must(t, err)
+		}
+	}
+	study := rest + "steps:\n- name: baseline\n" + strings.Join(fenced(t, knobsPage, "yaml"), "")
+	x, err := experiments.Decode("knobs.yaml", strings.NewReader(study))
+	must(t, err)
+	kinds := map[string]bool{}
+	for _, step := range x.Steps {
+		for _, s := range lab.StepSettings(step, x.Hosts[0]) {
+			kinds[s.Knob.Kind] = true
+			if err := tune.CheckSetting(s); err != nil {
+				t.Errorf("step %q: %v", step.Name, err)
+			}
+		}
+	}
+	for _, k := range tune.Kinds() {
+		if !kinds[k.Name] && k.Name != lab.KnobBuild {
+			t.Errorf("no step sets a knob of kind %s", k.Name)
+		}
+	}
+}
+
 // TestReadmesCommandsExist holds the command lines that need other machines against the commands, flags and arguments
 // that there are.
 func TestReadmesCommandsExist(t *testing.T) {
-	for _, line := range strings.Split(strings.Join(blocks(t, "console"), ""), "\n") {
+	for _, line := range strings.Split(strings.Join(append(blocks(t, "console"), fenced(t, knobsPage, "console")...), ""), "\n") {
 		line, _, _ = strings.Cut(line, " #")
 		words := word.FindAllString(line, -1)
 		if len(words) == 0 {

@@ -20,11 +20,11 @@ type claimed struct {
 
 // contradictions finds knobs of one step that give one thing two values: two patterns that match it, two names of one
 // directive, both halves of coupled sysctls. Between steps the later wins, and nothing contradicts.
-func contradictions(f lab.Facts, settings []lab.Setting) map[lab.KnobID]obstacle {
+func (p *planner) contradictions(f lab.Facts, settings []lab.Setting) map[lab.KnobID]obstacle {
 	first := map[string]claimed{}
 	clashes := map[lab.KnobID]obstacle{}
 	for _, s := range settings {
-		for _, c := range claims(f, s) {
+		for _, c := range p.claims(f, s) {
 			other, again := first[c.what]
 			if !again {
 				first[c.what] = c
@@ -45,12 +45,12 @@ func contradiction(c, other claimed) obstacle {
 }
 
 // claims are what a setting gives values to.
-func claims(f lab.Facts, s lab.Setting) []claimed {
+func (p *planner) claims(f lab.Facts, s lab.Setting) []claimed {
 	text := lab.Value{Text: s.Value, Absent: s.Absent}
 	shown := tune.Shown(s.Knob, text)
 	switch {
 	case s.Knob.Kind == lab.KnobNginx:
-		return []claimed{{what: "directive " + directivePlace(s.Knob.Name), by: s.Knob, value: text, shown: shown}}
+		return []claimed{{what: "directive " + p.directivePlace(s.Knob.Name), by: s.Knob, value: text, shown: shown}}
 	case partner(s.Knob) != "" && !isZero(s.Value):
 		pair := []string{s.Knob.Name, partner(s.Knob)}
 		slices.Sort(pair)
@@ -66,14 +66,20 @@ func claims(f lab.Facts, s lab.Setting) []claimed {
 }
 
 // directivePlace is the dotted name of a directive with its context: the outermost that nginx allows when it says none.
-func directivePlace(name string) string {
+func (p *planner) directivePlace(name string) string {
 	if strings.Contains(name, ".") {
 		return name
 	}
+	if place, known := p.places[name]; known {
+		return place
+	}
+	place := name
 	for _, context := range []string{"main", "events", "http", "server", "location"} {
 		if server.Known(context+"."+name) == nil {
-			return context + "." + name
+			place = context + "." + name
+			break
 		}
 	}
-	return name
+	p.places[name] = place
+	return place
 }

@@ -96,7 +96,7 @@ func (p *planner) stepObstacles(host lab.Host, step lab.Step) iter.Seq2[lab.Knob
 	facts := p.facts[host.Name]
 	return func(yield func(lab.KnobID, obstacle) bool) {
 		settings := lab.StepSettings(step, host)
-		clashes := contradictions(facts, settings)
+		clashes := p.contradictions(facts, settings)
 		for _, s := range settings {
 			o, clash := clashes[s.Knob]
 			if !clash {

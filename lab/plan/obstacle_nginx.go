@@ -10,7 +10,7 @@ import (
 )
 
 func (p *planner) nginxObstacle(f lab.Facts, step lab.Step, s lab.Setting) obstacle {
-	_, bare, _ := strings.Cut(directivePlace(s.Knob.Name), ".")
+	_, bare, _ := strings.Cut(p.directivePlace(s.Knob.Name), ".")
 	if bare == "reuse_port" {
 		return obstacle{reason: "nginx has no directive reuse_port: Tengine had it until 2.2, and nginx has it as a parameter of listen since 1.9.1",
 			cure: "write listen.reuseport: true"}

@@ -11,7 +11,7 @@ import (
 	"ngxlab/lab/tune"
 )
 
-func sysctlObstacle(f lab.Facts, s lab.Setting) obstacle {
+func sysctlObstacle(f lab.Facts, step lab.Step, s lab.Setting) obstacle {
 	name := s.Knob.Name
 	now, present := f.Sysctls[name]
 	if since, cure := tune.Removed(name, f.Kernel); since != "" && !present {
@@ -37,7 +37,7 @@ func sysctlObstacle(f lab.Facts, s lab.Setting) obstacle {
 		return obstacle{reason: fmt.Sprintf("%s does not let %s be written, not even by root", f.Host, name),
 			cure: "set it on the machine that owns the kernel, or leave it out"}
 	}
-	if o := portObstacle(f, s); o.reason != "" {
+	if o := portObstacle(f, step, s); o.reason != "" {
 		return o
 	}
 	return congestionObstacle(f, s)
@@ -75,10 +75,10 @@ func absent(f lab.Facts, name string) string {
 }
 
 // portObstacle: the kernel refuses a range of local ports that begins below the first unprivileged port.
-func portObstacle(f lab.Facts, s lab.Setting) obstacle {
-	first, _ := strconv.Atoi(f.Sysctls["net.ipv4.ip_unprivileged_port_start"])
+func portObstacle(f lab.Facts, step lab.Step, s lab.Setting) obstacle {
+	first := number(step.Sysctl[firstOpen], number(f.Sysctls[firstOpen], 0))
 	numbers := strings.Fields(s.Value)
-	if s.Knob.Name != "net.ipv4.ip_local_port_range" || first == 0 || len(numbers) == 0 {
+	if s.Knob.Name != portsKnob || first == 0 || len(numbers) == 0 {
 		return obstacle{}
 	}
 	if low, err := strconv.Atoi(numbers[0]); err == nil && low < first {

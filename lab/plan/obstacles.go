@@ -18,7 +18,7 @@ func (p *planner) obstacle(host lab.HostName, step lab.Step, s lab.Setting) obst
 	facts := p.facts[host]
 	switch s.Knob.Kind {
 	case lab.KnobSysctl:
-		return sysctlObstacle(facts, s)
+		return sysctlObstacle(facts, step, s)
 	case lab.KnobNofile:
 		return p.nofileObstacle(facts, step, "nofile", s.Value)
 	case lab.KnobNproc:

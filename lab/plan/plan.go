@@ -15,6 +15,7 @@ type planner struct {
 	facts   map[lab.HostName]lab.Facts
 	plan    lab.Plan
 	said    []lab.Warning           // without the states in which they hold
+	places  map[string]string       // of directives named without a context, as they are found
 	asked   []lab.State             // as the experiment has them, with the knobs that hosts cannot have
 	cpus    map[lab.HostName][]int  // of the server, per target; nil is not pinned
 	reached map[lab.HostName]string // where load hosts elsewhere reach a target
@@ -26,7 +27,7 @@ type planner struct {
 // A plan with fatal refusals is returned without an error, so that all of them can be shown; it must not be carried
 // out. An error means that no plan can be made: facts are missing, or the experiment contradicts itself.
 func New(e lab.Experiment, facts map[lab.HostName]lab.Facts, seed uint64) (lab.Plan, error) {
-	p := planner{e: e, facts: facts, plan: lab.Plan{Experiment: e, Facts: facts, Seed: seed, Part: 1}}
+	p := planner{e: e, facts: facts, places: map[string]string{}, plan: lab.Plan{Experiment: e, Facts: facts, Seed: seed, Part: 1}}
 	for _, part := range []func() error{
 		p.hosts, p.kernels, p.knobs, p.states, p.pinServers, p.loads, p.addresses, p.rounds, p.software,
 		p.servings, p.changes, p.drivings, p.crosschecks, p.limits, p.capacity,

@@ -68,6 +68,7 @@ type Serving struct {
 // Server is a running server as read back.
 type Server struct {
 	Serving      string           `json:"serving"` // state it was started for
+	Port         int              `json:"port,omitempty"` // of the site
 	Master       int              `json:"master_pid"`
 	Workers      []int            `json:"worker_pids"`
 	Prefix       string           `json:"prefix,omitempty"`    // its fresh directory; the error log is logs/error.log inside

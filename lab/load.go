@@ -33,6 +33,7 @@ type Command struct {
 	Collect  map[string]string `json:"collect,omitempty"` // file relative to {work} → reduction of lab/outputs ("raw", "ab-quantiles", "ab-requests")
 	CPUs     []int             `json:"cpus,omitempty"`
 	Nofile   int               `json:"nofile,omitempty"`
+	Nproc    int               `json:"nproc,omitempty"`
 	Deadline Duration          `json:"deadline_s"` // then SIGINT, 5 s, SIGKILL to the group
 	Campaign CampaignID        `json:"campaign,omitempty"`
 	Share    Share             `json:"share"` // its part of the load point

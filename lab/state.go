@@ -43,6 +43,7 @@ type Setting struct {
 	Absent     bool   `json:"absent,omitempty"` // the knob shall have no value: a directive or file is removed
 	BestEffort bool   `json:"best_effort,omitempty"`
 	Step       string `json:"step,omitempty"` // the step that gave this value
+	At         string `json:"at,omitempty"`   // only in Serving.Expect: a directive's name with its context, where Knob has none
 }
 
 // Naming returns settings that name knobs and give no values, for reading them. The knobs of commands need theirs.

@@ -52,9 +52,15 @@ type Known interface {
 	Clean(ctx context.Context) (lab.Cleaned, error)
 }
 
+// Stood is a host for how its knobs stand.
+type Stood interface {
+	Standing(ctx context.Context) ([]lab.Standing, error)
+}
+
 // Host is one session with a host.
 type Host interface {
 	Tuned
+	Stood
 	Clocked
 	Ran
 	Locked
@@ -70,7 +76,7 @@ func HostContract(t *testing.T, open func(t testing.TB) Host) {
 	t.Helper()
 	c := contract{open}
 	for name, part := range map[string]func(*testing.T){
-		"facts": c.facts, "knobs": c.knobs, "without a claim nothing is changed": c.unclaimed, "clock": c.clock,
+		"facts": c.facts, "knobs": c.knobs, "facts of knobs": c.knobFacts, "standing": c.standing, "without a claim nothing is changed": c.unclaimed, "clock": c.clock,
 		"common start": c.start, "deadline": c.deadline, "cancelled": c.cancelled, "watch": c.watch, "lock": c.lock,
 		"close ends everything": c.close, "put": c.put,
 	} {
@@ -120,7 +126,9 @@ func (c contract) facts(t *testing.T) {
 	}
 }
 
-func (c contract) knobs(t *testing.T) {
+// tunable is a claimed session on whose host the knob can be written.
+func (c contract) tunable(t *testing.T) Host {
+	t.Helper()
 	h := c.claimed(t)
 	f, err := h.Facts(t.Context(), lab.FactsQuery{Sysctls: []string{contractKnob.Name}})
 	if err != nil {
@@ -129,6 +137,11 @@ func (c contract) knobs(t *testing.T) {
 	if !f.SysctlWritable[contractKnob.Name] {
 		t.Skipf("SKIPPED: %s cannot be written on %s", contractKnob.Name, h.Name())
 	}
+	return h
+}
+
+func (c contract) knobs(t *testing.T) {
+	h := c.tunable(t)
 	if p, err := h.Pending(t.Context()); err != nil || len(p) > 0 {
 		t.Fatalf("pending before any change: %v, %v", p, err)
 	}

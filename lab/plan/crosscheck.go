@@ -52,12 +52,12 @@ func directive(name string) lab.KnobID { return lab.KnobID{Kind: lab.KnobNginx, 
 
 // say warns of a knob at the place that gave it its value, once for all states in which it is so.
 func (v sight) say(knob lab.KnobID, format string, args ...any) {
-	w := lab.Warning{Host: v.host.Name, Path: v.place(knob), Text: fmt.Sprintf(format, args...)}
+	w := lab.Warning{Host: v.host.Name, Text: fmt.Sprintf(format, args...)}
 	if slices.Contains(v.p.said, w) {
 		return
 	}
 	v.p.said = append(v.p.said, w)
-	v.p.warn(w.Host, w.Path, fmt.Sprintf("state %q: %s", v.state.Name, w.Text))
+	v.p.warn(w.Host, v.place(knob), fmt.Sprintf("state %q: %s", v.state.Name, w.Text))
 }
 
 // setting is what the state gives to a knob, a directive being named with or without its context.

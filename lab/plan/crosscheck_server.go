@@ -66,7 +66,7 @@ func workers(v sight) {
 		usable = pinned
 	}
 	if n := v.bounds.workers; usable > 0 && n > usable {
-		v.say(directive("main.worker_processes"), "%d workers share the %d CPUs that the server may use", n, usable)
+		v.say(directive("main.worker_processes"), "%d workers share what the server may use of the CPUs: %d", n, usable)
 	}
 }
 

@@ -71,7 +71,7 @@ func TestValuesOfAStateAreHeldAgainstEachOther(t *testing.T) {
 		{"files of the host", lab.Step{Sysctl: map[string]string{"fs.file-max": "30000"}, Nginx: map[string]string{"worker_processes": "2"}}, sysctls("fs.file-max", "40000"),
 			allowing(map[string]string{"fs.file-max": "2466177"}), "2 workers with 16384 connections each are above fs.file-max = 30000", "sysctl.fs.file-max"},
 		{"workers", directives("worker_processes", "10"), directives("worker_processes", "1"), machine("here"),
-			"10 workers share the 1 CPUs that the server may use", "nginx.worker_processes"},
+			"10 workers share what the server may use of the CPUs: 1", "nginx.worker_processes"},
 		{"processes", lab.Step{Nproc: 1}, lab.Step{Nproc: 100}, machine("here"), "nproc 1 does not let 1 workers and their master run", "nproc"},
 		{"processes of the kernel", lab.Step{Nproc: 5000}, lab.Step{Nproc: 100}, allowing(map[string]string{"kernel.pid_max": "4096"}),
 			"nproc 5000 has no effect above kernel.pid_max = 4096", "nproc"},
@@ -195,5 +195,44 @@ func TestNotesTellWhatAKnobDoesNotDo(t *testing.T) {
 				t.Errorf("%s on %s: note %q", c.knob, c.host, change.Note)
 			}
 		}
+	}
+}
+
+func TestDefaultBacklogAboveTheQueueIsSaid(t *testing.T) {
+	e := withStep(lab.Step{})
+	e.Steps = []lab.Step{{Name: "default"}, {Name: "short queue", Sysctl: map[string]string{"net.core.somaxconn": "128"}}}
+	warning(t, make1(t, e), `state "short queue": nginx's own listen backlog 511 is cut to net.core.somaxconn = 128`, "steps[1].sysctl.net.core.somaxconn")
+}
+
+func TestProcessLimitsAreHeldAgainstTheHardOne(t *testing.T) {
+	f := machine("here")
+	f.Limits = map[string]lab.Rlimit{"nproc": {Soft: 100, Hard: 200}}
+	r := refusal(t, make1(t, withStep(lab.Step{Nproc: 201}), f), "nproc 201 is above the hard limit of 200 processes", "steps[4].nproc", true)
+	if !strings.Contains(r.Cure, "at most 200") {
+		t.Errorf("cure %q", r.Cure)
+	}
+	e := withStep(lab.Step{})
+	e.Server.Nproc, e.Cannot = 201, lab.CannotSkip
+	refusal(t, make1(t, e, f), "nproc 201", "server.nproc", true)
+	if p := make1(t, withStep(lab.Step{Nproc: 200}), f); len(p.Refused) > 0 {
+		t.Errorf("refused: %v", p.Refused)
+	}
+	f.RaiseNofile = true
+	if p := make1(t, withStep(lab.Step{Nproc: 201}), f); len(p.Refused) > 0 {
+		t.Errorf("refused although it may be raised: %v", p.Refused)
+	}
+}
+
+// TestLimitsNowAreTheAgents: a server inherits them.
+func TestLimitsNowAreTheAgents(t *testing.T) {
+	f := machine("here")
+	f.Limits = map[string]lab.Rlimit{"nproc": {Soft: -1, Hard: -1}, "nofile": {Soft: 1024, Hard: 20000}}
+	e := withStep(lab.Step{Nproc: 100})
+	now := map[string]string{}
+	for _, c := range make1(t, e, f).Changes["here"] {
+		now[c.Step+" "+c.Knob.Kind] = c.Now.Text
+	}
+	if now["tried nproc"] != "unlimited" || now["sockets nofile"] != "1024" {
+		t.Errorf("now %v", now)
 	}
 }

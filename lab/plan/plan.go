@@ -14,7 +14,7 @@ type planner struct {
 	e       lab.Experiment // what can be carried out of the experiment: refused knobs and emptied steps are left out
 	facts   map[lab.HostName]lab.Facts
 	plan    lab.Plan
-	said    []lab.Warning           // without the states in which they hold
+	said    []lab.Warning           // without their places and the states in which they hold
 	places  map[string]string       // of directives named without a context, as they are found
 	asked   []lab.State             // as the experiment has them, with the knobs that hosts cannot have
 	cpus    map[lab.HostName][]int  // of the server, per target; nil is not pinned

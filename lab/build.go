@@ -67,7 +67,7 @@ type Serving struct {
 
 // Server is a running server as read back.
 type Server struct {
-	Serving      string           `json:"serving"` // state it was started for
+	Serving      string           `json:"serving"`        // state it was started for
 	Port         int              `json:"port,omitempty"` // of the site
 	Master       int              `json:"master_pid"`
 	Workers      []int            `json:"worker_pids"`

@@ -33,7 +33,7 @@ func (e *entry) isOurs(v lab.Value) bool {
 	return slices.ContainsFunc(e.ours, func(o lab.Value) bool { return same(e.knob, o, v) })
 }
 
-// halfway reports whether a command was killed: it may have done a part, of which verifying does not tell.
+// halfway reports whether a command was killed or failed: it may have done a part, of which verifying does not tell.
 func (e *entry) halfway() bool { return e.knob.Kind == lab.KnobCommand && e.open != nil }
 
 // names reports whether an entry is a file in which the lab wrote a word that names a knob.

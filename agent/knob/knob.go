@@ -220,7 +220,7 @@ func (k *Keeper) carryOut(ctx context.Context, j *journal, c lab.Change) (*lab.A
 		if id == c.Knob {
 			applied.ReadBack, applied.Differs = v, !same(id, v, c.To)
 		}
-		if j.pending(id).news(v) {
+		if unsure := writeErr != nil && id.Kind == lab.KnobCommand; !unsure && j.pending(id).news(v) {
 			rs = append(rs, record{Kind: foundRecord, Knob: id, Value: v})
 		}
 	}

@@ -1,6 +1,8 @@
 package knob_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -127,5 +129,93 @@ func TestCancelledRestoreKeepsItsEntries(t *testing.T) {
 	}
 	if ps := tr.pending(k); len(ps) != 1 {
 		t.Errorf("pending %+v", ps)
+	}
+}
+
+// halfDone is a command that touches one file and fails before the other, by which it is verified.
+func halfDone(dir string, revert string) lab.Change {
+	c := lab.CommandValue{
+		Apply: []string{"/bin/sh", "-c", "touch " + dir + "/half && exit 3"}, Verify: []string{"/bin/sh", "-c", "test -e " + dir + "/whole"},
+		Revert: []string{"/bin/sh", "-c", revert}, Timeout: lab.Seconds(20),
+	}
+	from := lab.Value{Text: c.String()}
+	c.Applied = true
+	return lab.Change{Knob: lab.KnobID{Kind: lab.KnobCommand, Name: "two files"}, From: from, To: lab.Value{Text: c.String()}}
+}
+
+func TestCommandThatFailedHalfWayIsTakenBack(t *testing.T) {
+	m, dir := newMachine(t), t.TempDir()
+	_, err := m.keeper().Apply(t.Context(), "camp", []lab.Change{halfDone(dir, "rm "+dir+"/half")})
+	if _, there := os.Stat(filepath.Join(dir, "half")); err == nil || there != nil {
+		t.Fatalf("applied: %v, %v", err, there)
+	}
+	if rs := m.restore(m.keeper()); rs["two files"].Outcome != lab.RestoreDone {
+		t.Errorf("restored %+v", rs)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 || !m.settled() {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+func TestCommandKilledBeforeItDidAnythingIsRestoredThoughThereIsNothingToRevert(t *testing.T) {
+	m, dir := newMachine(t), t.TempDir()
+	k := m.keeper()
+	k.KillAt(func(point string) {
+		if point == "before write" {
+			panic(killed{})
+		}
+	})
+	dies(func() { m.apply(k, halfDone(dir, "rm "+dir+"/half")) })
+	if rs := m.restore(m.keeper()); rs["two files"].Error != "" || !m.settled() {
+		t.Errorf("restored %+v", rs)
+	}
+}
+
+func TestKnobThatIsThereOnlyAfterAnotherIsPutBackIsPutBackToo(t *testing.T) {
+	m := newMachine(t)
+	before := m.snapshot()
+	k := m.keeper()
+	m.apply(k, to(sysfs(flows), "0", "4096"), change("net.core.somaxconn", "4096", "8192"))
+	if err := os.Remove(filepath.Join(m.root, flows)); err != nil {
+		t.Fatal(err)
+	}
+	k.Kernel(func(path string) {
+		if strings.HasSuffix(path, "somaxconn") && m.text("/proc/sys/net/core/somaxconn") == "4096\n" {
+			m.put(flows, "4096\n", 0o644)
+		}
+	})
+	if rs := m.restore(k); rs[flows].Outcome != lab.RestoreDone {
+		t.Errorf("restored %+v", rs)
+	}
+	if d := differences(m.snapshot(), before); len(d) > 0 {
+		t.Errorf("not as before: %q", d)
+	}
+}
+
+func TestKnobThatTheHostHasNoMoreIsReportedAndLeft(t *testing.T) {
+	m := newMachine(t)
+	k := m.keeper()
+	m.apply(k, to(sysfs(flows), "0", "4096"))
+	if err := os.Remove(filepath.Join(m.root, flows)); err != nil {
+		t.Fatal(err)
+	}
+	if rs := m.restore(k); rs[flows].Outcome != lab.RestoreForeign || !rs[flows].Found.Absent || rs[flows].Error != "" || !m.settled() {
+		t.Errorf("restored %+v", rs)
+	}
+}
+
+func TestWhatPuttingBackAnotherUndidIsPutBackAgain(t *testing.T) {
+	m := newMachine(t)
+	before := m.snapshot()
+	k := m.keeper()
+	m.apply(k, change("net.core.somaxconn", "4096", "8192"), to(sysfs(flows), "0", "4096"))
+	k.Kernel(func(path string) {
+		if strings.HasSuffix(path, "somaxconn") {
+			m.put(flows, "512\n", 0o644) // as a network card does with its queues' settings
+		}
+	})
+	m.restore(k)
+	if d := differences(m.snapshot(), before); len(d) > 0 {
+		t.Errorf("not as before: %q", d)
 	}
 }

@@ -58,6 +58,7 @@ func newDrivers(r Roots) map[string]driver {
 		drivers[lab.KnobSysfs] = kernelFiles{root: r.Root}
 		drivers[lab.KnobFile] = newFiles(r.Root)
 		drivers[lab.KnobCommand] = commands{}
+		drivers[lab.KnobEthtool] = newInterfaces()
 		drivers[lab.KnobService] = services{newSystemctl(r)}
 		drivers[lab.KnobUnit] = units{newSystemctl(r)}
 	}

@@ -49,13 +49,9 @@ func (s services) read(ctx context.Context, id lab.KnobID, _ lab.Value) (lab.Val
 
 // write starts or stops the unit, and returns when it is so.
 func (s services) write(ctx context.Context, id lab.KnobID, to lab.Value) error {
-	unit, verb := unitOf(id.Name), ""
-	switch {
-	case to.Text == tune.Started && !to.Absent:
-		verb = "start"
-	case to.Text == tune.Stopped && !to.Absent:
-		verb = "stop"
-	default:
+	unit := unitOf(id.Name)
+	verb, known := map[lab.Value]string{{Text: tune.Started}: "start", {Text: tune.Stopped}: "stop"}[to]
+	if !known {
 		return fmt.Errorf("%s: %q is neither started nor stopped", id, to.Text)
 	}
 	err := s.systemd.job(ctx, verb, unit)

@@ -100,9 +100,15 @@ func (s systemctl) job(ctx context.Context, verb, unit string) error {
 func (s systemctl) settled(ctx context.Context, limit time.Duration, unit string, ok func(unitState) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	var state unitState
 	for {
-		state, err := s.show(ctx, unit)
-		if err != nil || ok(state) {
+		now, err := s.show(ctx, unit)
+		switch {
+		case err == nil && ok(now):
+			return nil
+		case err == nil:
+			state = now
+		case ctx.Err() == nil:
 			return err
 		}
 		select {

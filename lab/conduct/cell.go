@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"ngxlab/lab"
@@ -53,6 +54,7 @@ func (c *campaign) cell(ctx context.Context, round int, id lab.CellID, r *runnin
 func (c *campaign) announce(ctx context.Context, round int, id lab.CellID, r *running) (lab.Run, error) {
 	n, _ := c.attempts(round, id)
 	run := lab.Run{Cell: id, Round: round, Attempt: n + 1, Part: c.plan.Part, Server: r.server}
+	run.Server.ReadBack = slices.Concat(r.server.ReadBack, c.otherThanAsked(id))
 	kind := lab.EventRun
 	if n > 0 {
 		kind = lab.EventRetry

@@ -294,12 +294,22 @@ func TestBlockedOrderMeasuresAllRoundsOfAStateTogether(t *testing.T) {
 	}
 }
 
-// TestClampedBestEffortChangeIsTheStartOfTheNextTransition has a host that clamps what it is given.
-func TestClampedBestEffortChangeIsTheStartOfTheNextTransition(t *testing.T) {
+// TestClampedBestEffortChangeIsToldAndTheStartOfTheNextTransition has a host that clamps what it is given.
+func TestClampedBestEffortChangeIsToldAndTheStartOfTheNextTransition(t *testing.T) {
 	host, p := newFakeHost(t), smallPlan(1)
 	host.clamp = "16384"
-	if _, err := run(t.Context(), host, &fakeStore{}, p); err != nil {
+	store := &fakeStore{}
+	if _, err := run(t.Context(), host, store, p); err != nil {
 		t.Fatal(err)
+	}
+	for _, r := range store.runs {
+		back := r.Server.ReadBack
+		if clamped := r.Cell.State == "sockets"; clamped != (len(back) == 1) || clamped && (back[0].ReadBack.Text != "16384" || !back[0].Differs) {
+			t.Errorf("%v: read back %+v", r.Cell, back)
+		}
+		if f, _ := drift(t, r); f.Outcome != lab.Quiet {
+			t.Errorf("%v: %+v", r.Cell, f)
+		}
 	}
 	host.mustBeAsBefore()
 }

@@ -54,6 +54,20 @@ func asReadBack(s lab.State, name lab.HostName, applied []lab.Applied) lab.State
 	return s
 }
 
+// otherThanAsked are the knobs of a cell's target that are not in force as its state asks: best efforts.
+func (c *campaign) otherThanAsked(id lab.CellID) []lab.Applied {
+	var all []lab.Applied
+	state, _ := c.plan.State(id.State)
+	for _, s := range state.Settings[id.Target] {
+		asked, now := lab.Value{Text: s.Value, Absent: s.Absent}, c.wanted(id.Target, s.Knob)
+		if tune.OnHost(s.Knob.Kind) && !tune.EqualValues(s.Knob, asked, now) {
+			change := lab.Change{Knob: s.Knob, To: asked, BestEffort: s.BestEffort}
+			all = append(all, lab.Applied{Change: change, ReadBack: now, Differs: true})
+		}
+	}
+	return all
+}
+
 // changes are what is written on a host from the state in force to another one, in order; all else is in force through a
 // fresh server.
 func (c *campaign) changes(to lab.State, name lab.HostName) ([]lab.Change, error) {

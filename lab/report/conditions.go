@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ngxlab/lab"
+	"ngxlab/lab/tune"
 	"ngxlab/templates"
 )
 
@@ -124,7 +125,7 @@ func (s *study) knobRows(t *tableBuilder, state lab.State, host lab.HostName) {
 	for _, setting := range state.Settings[host] {
 		if setting.Step == own {
 			t.row(plain(state.Name), plain(string(host)), mono(setting.Knob.String()),
-				s.before(state.Name, host, setting.Knob), plain(setting.Value), s.readBack(state.Name, host, setting))
+				s.before(state.Name, host, setting.Knob), valueText(setting.Knob, valueOf(setting)), s.readBack(state.Name, host, setting))
 		}
 	}
 }
@@ -154,44 +155,52 @@ func (s *study) serverOf(state string) (server lab.Server, known bool) {
 func (s *study) before(state string, host lab.HostName, knob lab.KnobID) templates.Text {
 	for _, c := range s.Plan.Changes[host] {
 		if c.State == state && c.Knob == knob {
-			return valueText(c.Now)
+			return valueText(knob, c.Now)
 		}
 	}
 	for _, setting := range s.Plan.Original.Settings[host] {
 		if setting.Knob == knob {
-			return plain(setting.Value)
+			return valueText(knob, valueOf(setting))
 		}
 	}
 	return plain(lab.Unknown)
 }
 
-func valueText(v lab.Value) templates.Text {
+func valueOf(s lab.Setting) lab.Value { return lab.Value{Text: s.Value, Absent: s.Absent} }
+
+func valueText(k lab.KnobID, v lab.Value) templates.Text {
 	if v.Absent {
-		return styled("none", templates.Quiet)
+		return styled(tune.Shown(k, v), templates.Quiet)
 	}
-	return plain(v.Text)
+	return plain(tune.Shown(k, v))
 }
 
 // readBack is the value that was read after the knob was set. A knob of the host is read back at the write, and a
-// difference ends the campaign unless the step is best effort.
+// difference ends the campaign unless the step is best effort; then what the target made of it is with the server.
 func (s *study) readBack(state string, host lab.HostName, setting lab.Setting) templates.Text {
 	server, known := s.serverOf(state)
 	if !known {
 		return plain(lab.Unknown)
 	}
+	onHost, onTarget := tune.OnHost(setting.Knob.Kind), s.isTarget(host)
 	for _, a := range server.ReadBack {
-		if a.Change.Knob == setting.Knob {
-			text := valueText(a.ReadBack)
+		if a.Change.Knob == setting.Knob && (onTarget || !onHost) {
+			text := valueText(setting.Knob, a.ReadBack)
 			if a.Differs {
 				text = join(text, styled(" ⚠ differs from what was asked", templates.Doubt))
 			}
 			return text
 		}
 	}
-	if setting.Knob.Kind == lab.KnobSysctl && !setting.BestEffort {
+	if onHost && (onTarget || !setting.BestEffort) {
 		return plain(fmt.Sprintf("as asked, checked at the write on %s", host))
 	}
 	return plain("not recorded")
+}
+
+// isTarget reports whether a host is a target.
+func (s *study) isTarget(name lab.HostName) bool {
+	return slices.ContainsFunc(s.Plan.Experiment.Hosts, func(h lab.Host) bool { return h.Name == name && h.Has(lab.RoleTarget) })
 }
 
 // design is the plan's order, seed and precision.

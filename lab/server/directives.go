@@ -27,8 +27,8 @@ var parameters = []string{
 	"backlog", "bind", "deferred", "fastopen", "http2", "ipv6only", "proxy_protocol", "rcvbuf", "reuseport", "sndbuf", "so_keepalive", "ssl",
 }
 
-// reserved are the directives that the lab itself needs as they are.
-var reserved = []string{"daemon", "master_process", "pid", "error_log", "listen", "stub_status"}
+// reserved are the directives that the lab itself needs as they are, and the blocks that hold the site.
+var reserved = []string{"daemon", "master_process", "pid", "error_log", "listen", "stub_status", "events", "http", "server"}
 
 // place is where a directive goes.
 type place struct {
@@ -36,8 +36,18 @@ type place struct {
 	path      nginxconf.Path
 	name      string // of the directive
 	parameter string // of listen, then name is "listen"
+	form      form
 	problem   error
 }
+
+// form is how a directive is written.
+type form int
+
+const (
+	unsaid form = iota // a module's
+	simple
+	block
+)
 
 // key is equal for two names of one place.
 func (p place) key() string { return p.context + " " + p.name + " " + p.parameter }
@@ -65,7 +75,7 @@ func locate(dotted string) place {
 		return place{name: name, problem: fmt.Errorf("directive %s is the lab's own and cannot be set; parameters of listen go by listen.backlog and so on", dotted)}
 	}
 	allowed := allowedIn(name)
-	p := place{context: context, path: paths[context], name: name}
+	p := place{context: context, path: paths[context], name: name, form: formOf(name)}
 	switch {
 	case qualified && !slices.Contains(contexts, context):
 		p.problem = unknown("context", context, append(slices.Clone(contexts), "listen"))
@@ -98,8 +108,27 @@ func unknown(what, name string, list []string) error {
 	return fmt.Errorf("unknown %s %q", what, name)
 }
 
+// formOf is how nginx wants a directive written, as far as it is known.
+func formOf(name string) form {
+	switch fields := row(name); {
+	case len(fields) == 0:
+		return unsaid
+	case fields[0] == blockSign:
+		return block
+	}
+	return simple
+}
+
+// blockSign marks a block in the table.
+const blockSign = "{}"
+
 // allowedIn returns the contexts in which nginx allows a directive, outermost first; none when it is unknown.
 func allowedIn(name string) []string {
+	return slices.DeleteFunc(row(name), func(field string) bool { return field == blockSign })
+}
+
+// row is what the table says of a directive; nil when it is unknown.
+func row(name string) []string {
 	for line := range strings.Lines(directiveTable) {
 		if fields := strings.Fields(line); fields[0] == name {
 			return fields[1:]

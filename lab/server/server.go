@@ -11,8 +11,6 @@ import (
 	"time"
 
 	"ngxlab/lab"
-	"ngxlab/lab/server/nginxconf"
-	"ngxlab/templates"
 )
 
 // Input is what a serving is made of.
@@ -74,26 +72,23 @@ func serving(in Input, hold bool, over []lab.Setting) (lab.Serving, error) {
 	}
 	s := lab.Serving{
 		Target: in.Target.Name, State: in.State.Name, Recipe: in.Recipe.Name, Port: in.Spec.Port, StatusPort: statusPort(in.Spec),
-		URLs: in.URLs, CPUs: in.CPUs, Nofile: nofile(in), Deadline: lab.Duration{Duration: readyDeadline}, Bodies: bodies(in),
+		URLs: in.URLs, CPUs: in.CPUs, Deadline: lab.Duration{Duration: readyDeadline}, Bodies: bodies(in),
+		Nofile: limit(in, lab.KnobNofile, in.Spec.Nofile), Nproc: limit(in, lab.KnobNproc, in.Spec.Nproc),
 	}
-	if s.Nofile > 0 {
-		s.Expect = append(s.Expect, lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNofile}, Value: strconv.Itoa(s.Nofile)})
-	}
-	conf, err := templates.NginxConf(templates.Nginx{
-		Listen: listen(in.Target, in.Address, s.Port), Status: net.JoinHostPort(lab.Loopback, strconv.Itoa(s.StatusPort)),
-		Site: in.Spec.Site, Sleep: strconv.FormatFloat(in.Spec.SleepS, 'f', -1, 64), Hold: hold,
-	})
-	if err != nil {
-		return lab.Serving{}, err
-	}
-	edited := []byte(conf)
-	for _, d := range directives(in, over) {
-		if edited, err = d.edit(edited); err != nil {
-			return lab.Serving{}, fmt.Errorf("server of %s in state %q: %w", in.Target.Name, in.State.Name, err)
+	for kind, n := range map[string]int{lab.KnobNofile: s.Nofile, lab.KnobNproc: s.Nproc} {
+		if n > 0 {
+			s.Expect = append(s.Expect, lab.Setting{Knob: lab.KnobID{Kind: kind}, Value: strconv.Itoa(n)})
 		}
-		s.Expect = append(s.Expect, d.setting)
 	}
-	s.Config = string(edited)
+	slices.SortFunc(s.Expect, func(a, b lab.Setting) int { return strings.Compare(a.Knob.Kind, b.Knob.Kind) })
+	conf, placed, err := configured(in, hold, over)
+	if err != nil {
+		return lab.Serving{}, fmt.Errorf("server of %s in state %q: %w", in.Target.Name, in.State.Name, err)
+	}
+	s.Config = string(conf)
+	for _, p := range placed {
+		s.Expect = append(s.Expect, p.expected())
+	}
 	return s, nil
 }
 
@@ -119,76 +114,14 @@ func statusPort(spec lab.ServerSpec) int {
 	return spec.Port + 1
 }
 
-// nofile is the state's open-file limit, or that of the server section.
-func nofile(in Input) int {
+// limit is the state's limit of a kind, or that of the server section.
+func limit(in Input, kind string, section int) int {
 	for _, s := range in.State.Settings[in.Target.Name] {
-		if n, err := strconv.Atoi(s.Value); err == nil && s.Knob.Kind == lab.KnobNofile {
+		if n, err := strconv.Atoi(s.Value); err == nil && s.Knob.Kind == kind {
 			return n
 		}
 	}
-	return in.Spec.Nofile
-}
-
-// placed is a setting and where it goes.
-type placed struct {
-	setting lab.Setting
-	place   place
-}
-
-// edit puts the directive into the configuration.
-func (p placed) edit(conf []byte) ([]byte, error) {
-	var err error
-	switch {
-	case p.place.problem != nil:
-		return nil, p.place.problem
-	case p.place.parameter != "":
-		conf, err = nginxconf.SetParameter(conf, p.place.path, "listen", p.place.parameter, p.setting.Value)
-	default:
-		conf, err = nginxconf.Set(conf, p.place.path, p.place.name, p.setting.Value)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("directive %s: %w", p.setting.Knob.Name, err)
-	}
-	return conf, nil
-}
-
-// directives returns what to edit in, in the order of its first mention: the server section, the state's steps in
-// their order, and what is laid over. A later mention of one place replaces the earlier, by whatever name it goes.
-func directives(in Input, over []lab.Setting) []placed {
-	var all []lab.Setting
-	for name, value := range in.Spec.Nginx {
-		all = append(all, directive(name, value))
-	}
-	for _, s := range in.State.Settings[in.Target.Name] {
-		if s.Knob.Kind == lab.KnobNginx {
-			all = append(all, s)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b lab.Setting) int {
-		if order := slices.Index(in.State.Steps, a.Step) - slices.Index(in.State.Steps, b.Step); order != 0 {
-			return order
-		}
-		return strings.Compare(a.Knob.Name, b.Knob.Name)
-	})
-	var list []placed
-	for _, s := range append(all, over...) {
-		p := placed{setting: pinned(s, in), place: locate(s.Knob.Name)}
-		same := func(q placed) bool { return q.place.key() == p.place.key() }
-		if at := slices.IndexFunc(list, same); at >= 0 {
-			list[at] = p
-			continue
-		}
-		list = append(list, p)
-	}
-	return list
-}
-
-// pinned resolves worker_processes auto where nginx would count wrong.
-func pinned(s lab.Setting, in Input) lab.Setting {
-	if n := Workers(in.CPUs, in.Facts); n > 0 && s.Value == "auto" && locate(s.Knob.Name).name == "worker_processes" {
-		s.Value = strconv.Itoa(n)
-	}
-	return s
+	return section
 }
 
 // Workers is what worker_processes auto stands for, one worker for each CPU that the server may use. nginx would count

@@ -24,6 +24,12 @@ func of(step, name, value string) lab.Setting {
 	return s
 }
 
+func absent(name string) lab.Setting {
+	s := directive(name, "")
+	s.Absent = true
+	return s
+}
+
 func mustServe(t *testing.T, in Input) lab.Serving {
 	t.Helper()
 	s, err := Serving(in)
@@ -90,7 +96,9 @@ func TestLaterStepWinsByWhateverNameADirectiveGoes(t *testing.T) {
 	if strings.Contains(s.Config, "logs/one.log") || strings.Contains(s.Config, "logs/server.log") || !strings.Contains(s.Config, "\n    access_log off;") {
 		t.Errorf("configuration\n%s", s.Config)
 	}
-	if len(s.Expect) != 1 || s.Expect[0] != of("two", "access_log", "off") {
+	want := of("two", "access_log", "off")
+	want.At = "http.access_log"
+	if len(s.Expect) != 1 || s.Expect[0] != want {
 		t.Errorf("expected in force: %+v", s.Expect)
 	}
 }
@@ -104,15 +112,71 @@ func TestPinnedServerHasAWorkerPerCPU(t *testing.T) {
 	}
 }
 
+func TestBlocksSeveralValuesAndRemovalsAreEditedIn(t *testing.T) {
+	in := input("hello", of("one", "http.map", "$http_host $x { default 0; }"), of("one", "add_header", `X-A "1; 2"; X-B 2`), absent("http.types"),
+		of("one", "location.if", "($x) { return 403; }"), absent("http.keepalive_timeout"), absent("default_type"), absent("listen.reuseport"))
+	in.Spec.Nginx = map[string]string{"listen.reuseport": "on"}
+	s := mustServe(t, in)
+	for _, want := range []string{
+		"\n    map $http_host $x { default 0; }\n", "\n    add_header X-A \"1; 2\";\n    add_header X-B 2;\n",
+		"\n            if ($x) { return 403; }\n        }\n", "listen 127.0.0.1:8081;", "            default_type text/plain;\n",
+	} {
+		if !strings.Contains(s.Config, want) {
+			t.Errorf("no %q in\n%s", want, s.Config)
+		}
+	}
+	for _, gone := range []string{"types {", "keepalive_timeout", "\n    default_type", "reuseport"} {
+		if strings.Contains(s.Config, gone) {
+			t.Errorf("%q is still in\n%s", gone, s.Config)
+		}
+	}
+	if i := slices.IndexFunc(s.Expect, func(e lab.Setting) bool { return e.Knob.Name == "default_type" }); i < 0 || !s.Expect[i].Absent || s.Expect[i].At != "http.default_type" {
+		t.Errorf("expected in force: %+v", s.Expect)
+	}
+	if _, err := CapacityServing(input("hello", absent("http.map")), lab.HoldActive, nil); err == nil || !strings.Contains(err.Error(), "http.map cannot be removed") {
+		t.Errorf("its own map: %v", err)
+	}
+}
+
+func TestValuesBeforeAnyStepAreKnown(t *testing.T) {
+	in := input("hello", of("one", "worker_processes", "8"))
+	in.Spec.Nginx = map[string]string{"listen.backlog": "100", "listen.reuseport": "true", "add_header": "X-A  1; X-B 2"}
+	for name, want := range map[string]string{
+		"worker_processes": "1", "events.worker_connections": "1024", "http.sendfile": "on", "sendfile": "on", "server.server_name": "localhost",
+		"listen.backlog": "100", "listen.reuseport": "on", "add_header": "X-A  1; X-B 2", "location.return": `200 "hello\n"`, "accept_mutex": "", "listen.deferred": "",
+		"location.sendfile": "", "wrong": "",
+	} {
+		if got, present := Present(in, name); got != want || present != (want != "") {
+			t.Errorf("%s: %q, %v; want %q", name, got, present, want)
+		}
+	}
+	if types, present := Present(in, "types"); !present || !strings.HasPrefix(types, "{\n") || !strings.HasSuffix(types, "}") {
+		t.Errorf("types: %q", types)
+	}
+	for _, c := range []struct {
+		directive, a, b string
+		want            bool
+	}{
+		{"add_header", "X-A  1; X-B 2", `"X-A" '1';X-B 2`, true}, {"add_header", "X-A 1; X-B 2", "X-B 2; X-A 1", false}, {"sendfile", "on", "off", false},
+		{"http.map", "$a $b { default 0; }", "$a $b {\n # none\n default '0';\n}", true}, {"http.map", "$a $b { default 0; }", "$a $b { default 1; }", false},
+		{"listen.reuseport", "true", "on", true}, {"listen.backlog", "1", "2", false}, {"sendfile", "'", "'", false},
+		{"location.content_by_lua_block", "{ a() }", "{ a()  }", false},
+	} {
+		if got := Same(c.directive, c.a, c.b); got != c.want {
+			t.Errorf("%s: %q and %q: %v", c.directive, c.a, c.b, got)
+		}
+	}
+}
+
 func TestOpenFileLimitIsExpectedInForce(t *testing.T) {
 	in := input("hello", lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNofile}, Value: "20000"})
 	in.Spec.Nofile = 1000
 	if s := mustServe(t, in); s.Nofile != 20000 || len(s.Expect) != 1 || s.Expect[0].Value != "20000" {
 		t.Errorf("limit %d, expected %+v", s.Nofile, s.Expect)
 	}
-	in.State.Settings = nil
-	if s := mustServe(t, in); s.Nofile != 1000 {
-		t.Errorf("limit %d, want that of the server section", s.Nofile)
+	in.State.Settings, in.Spec.Nproc = nil, 500
+	if s := mustServe(t, in); s.Nofile != 1000 || s.Nproc != 500 || len(s.Expect) != 2 || s.Expect[1].Knob.Kind != lab.KnobNproc || s.Expect[1].Value != "500" {
+		t.Errorf("limits %d and %d, want those of the server section; expected %+v", s.Nofile, s.Nproc, s.Expect)
 	}
 }
 
@@ -128,7 +192,12 @@ func TestWhatCannotBeServedIsRefused(t *testing.T) {
 		"echo":        {func(in *Input) { in.Spec.Site, in.Recipe.Modules = "sleep", []string{"stub_status"} }, "build nginx lacks the module echo"},
 		"CPU":         {func(in *Input) { in.CPUs, in.Facts.CPUs = []int{7}, []int{0, 1} }, "CPU 7 is not one of those that the host may use: [0 1]"},
 		"directive":   {func(in *Input) { in.Spec.Nginx = map[string]string{"worker_proceses": "1"} }, `unknown directive "worker_proceses"; the nearest known is "worker_processes"`},
-		"value":       {func(in *Input) { in.Spec.Nginx = map[string]string{"access_log": "off; daemon on"} }, "directive access_log: "},
+		"value":       {func(in *Input) { in.Spec.Nginx = map[string]string{"access_log": "off } daemon on"} }, "directive access_log: "},
+		"no block":    {func(in *Input) { in.Spec.Nginx = map[string]string{"http.map": "$a $b"} }, `directive http.map: "$a $b" is no block`},
+		"a block":     {func(in *Input) { in.Spec.Nginx = map[string]string{"sendfile": "on { a 1; }"} }, `directive sendfile: "on { a 1; }" has a block, which sendfile does not take`},
+		"http":        {func(in *Input) { in.Spec.Nginx = map[string]string{"main.http": "{ }"} }, "directive main.http is the lab's own"},
+		"the site":    {func(in *Input) { in.State.Settings["here"] = []lab.Setting{absent("server.location")} }, "the site's own location cannot be removed"},
+		"the pid":     {func(in *Input) { in.State.Settings["here"] = []lab.Setting{absent("pid")} }, "directive pid is the lab's own"},
 		"parameter":   {func(in *Input) { in.Spec.Nginx = map[string]string{"listen.backlog": "1 2"} }, "directive listen.backlog: "},
 	}
 	for name, test := range tests {
@@ -177,8 +246,12 @@ func TestKnownNamesTheNearest(t *testing.T) {
 		"http.accept_mutex":    "directive accept_mutex cannot stand in http, only in events",
 		"htp.sendfile":         `unknown context "htp"; the nearest known is "http"`,
 		"listen.baklog":        `unknown parameter of listen "listen.baklog"; the nearest known is "listen.backlog"`,
-		"daemon":               "directive daemon is the lab's own and cannot be set",
-		"server.listen":        "directive server.listen is the lab's own and cannot be set",
+		"http.map":             "", "upstream": "", "server.location": "", "location.if": "", "main.stream": "", "location.limit_except": "",
+		"events.map":    "directive map cannot stand in events, only in http",
+		"http.upstrem":  `unknown directive "http.upstrem"; the nearest known is "http.upstream"`,
+		"http.server":   "directive http.server is the lab's own and cannot be set",
+		"daemon":        "directive daemon is the lab's own and cannot be set",
+		"server.listen": "directive server.listen is the lab's own and cannot be set",
 	} {
 		err := Known(name)
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {

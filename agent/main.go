@@ -16,6 +16,7 @@ import (
 	"ngxlab/agent/process"
 	"ngxlab/agent/wire"
 	"ngxlab/lab"
+	"ngxlab/lab/tune"
 )
 
 // Hidden subcommands, beside process.WaitCommand.
@@ -133,7 +134,7 @@ func restore(dir string, stdout io.Writer) (int, error) {
 		return errors.Join(cleared, err)
 	})
 	for _, r := range done {
-		if _, err := fmt.Fprintf(stdout, "%s: %s (%s, was %s)\n", r.Knob, r.Outcome, show(r.Original), show(r.Found)); err != nil {
+		if _, err := fmt.Fprintf(stdout, "%s: %s (%s, was %s)\n", r.Knob, r.Outcome, show(r.Knob, r.Original), show(r.Knob, r.Found)); err != nil {
 			return exitUnrestored, err
 		}
 	}
@@ -150,15 +151,16 @@ func pending(dir string, stdout io.Writer) error {
 	}
 	entries, err := keeper.Pending()
 	for _, p := range entries {
-		_, e := fmt.Fprintf(stdout, "%s: originally %s, changed by campaign %s at %s\n", p.Knob, show(p.Original), p.Campaign, p.Since)
+		_, e := fmt.Fprintf(stdout, "%s: originally %s, changed by campaign %s at %s\n", p.Knob, show(p.Knob, p.Original), p.Campaign, p.Since)
 		err = errors.Join(err, e)
 	}
 	return err
 }
 
-func show(v lab.Value) string {
-	if v.Absent {
-		return "absent"
+// show is a value within a sentence: a plain text in quotes.
+func show(id lab.KnobID, v lab.Value) string {
+	if v.Absent || id.Kind == lab.KnobFile || id.Kind == lab.KnobCommand {
+		return tune.Shown(id, v)
 	}
 	return fmt.Sprintf("%q", v.Text)
 }

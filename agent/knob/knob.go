@@ -56,7 +56,7 @@ type ChangedError struct {
 
 // Error names the knob and both values.
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("%s: changed by someone else: expected %s, found %s", e.Knob, show(e.Expected), show(e.Found))
+	return fmt.Sprintf("%s: changed by someone else: expected %s, found %s", e.Knob, show(e.Knob, e.Expected), show(e.Knob, e.Found))
 }
 
 // ReadBackError is returned when the value read back after a write is not the one asked for.
@@ -68,12 +68,13 @@ type ReadBackError struct {
 
 // Error names the knob and both values.
 func (e *ReadBackError) Error() string {
-	return fmt.Sprintf("%s: asked for %s, the host keeps %s", e.Knob, show(e.Asked), show(e.Found))
+	return fmt.Sprintf("%s: asked for %s, the host keeps %s", e.Knob, show(e.Knob, e.Asked), show(e.Knob, e.Found))
 }
 
-func show(v lab.Value) string {
-	if v.Absent {
-		return "none"
+// show is a value within a sentence: a plain text in quotes.
+func show(id lab.KnobID, v lab.Value) string {
+	if v.Absent || id.Kind == lab.KnobFile || id.Kind == lab.KnobCommand {
+		return tune.Shown(id, v)
 	}
 	return fmt.Sprintf("%q", v.Text)
 }
@@ -147,7 +148,7 @@ func (k *Keeper) apply(ctx context.Context, j *journal, campaign lab.CampaignID,
 		return nil, err
 	}
 	if !removable(c.Knob.Kind) && (found.Absent || c.To.Absent) {
-		return nil, fmt.Errorf("%s: cannot change %s to %s: %w", c.Knob, show(found), show(c.To), os.ErrNotExist)
+		return nil, fmt.Errorf("%s: cannot change %s to %s: %w", c.Knob, show(c.Knob, found), show(c.Knob, c.To), os.ErrNotExist)
 	}
 	if err := k.announce(ctx, j, campaign, c, found); err != nil {
 		return nil, err
@@ -160,11 +161,15 @@ func (k *Keeper) apply(ctx context.Context, j *journal, campaign lab.CampaignID,
 func (k *Keeper) otherHalf(ctx context.Context, j *journal, id lab.KnobID) error {
 	for _, other := range touched(id)[1:] {
 		e := j.pending(other)
-		found, err := k.read(ctx, other, lab.Value{})
+		boot, err := k.bootID()
+		if err != nil || e == nil || e.boot != boot || len(e.ours) == 0 {
+			return err
+		}
+		found, err := k.read(ctx, other, e.original)
 		if err != nil {
 			return err
 		}
-		if e != nil && len(e.ours) > 0 && !same(other, found, e.original) && !e.isOurs(found) {
+		if !same(other, found, e.original) && !e.isOurs(found) {
 			return &ChangedError{Knob: other, Expected: e.ours[len(e.ours)-1], Found: found}
 		}
 	}

@@ -1,11 +1,13 @@
 package knob_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"ngxlab/agent/knob"
 	"ngxlab/lab"
 )
 
@@ -217,5 +219,23 @@ func TestWhatPuttingBackAnotherUndidIsPutBackAgain(t *testing.T) {
 	m.restore(k)
 	if d := differences(m.snapshot(), before); len(d) > 0 {
 		t.Errorf("not as before: %q", d)
+	}
+}
+
+func TestChangeThatWouldUndoSomeoneElsesHalfOfACoupleIsRefused(t *testing.T) {
+	m := newMachine(t)
+	k := m.keeper()
+	m.apply(k, change("vm.dirty_bytes", "0", "8388608"), change("vm.dirty_ratio", "20", "0"))
+	m.put("/proc/sys/vm/dirty_bytes", "123456\n", 0o644)
+	_, err := k.Apply(t.Context(), "camp", []lab.Change{change("vm.dirty_ratio", "0", "30")})
+	var changed *knob.ChangedError
+	if !errors.As(err, &changed) || changed.Knob.Name != "vm.dirty_bytes" || changed.Found.Text != "123456" || changed.Expected.Text != "8388608" {
+		t.Errorf("error %v", err)
+	}
+	m.put("/proc/sys/kernel/random/boot_id", "boot-two\n", 0o644) // another boot has other values, whoever set them
+	m.apply(k, change("vm.dirty_ratio", "0", "30"))
+	m.restore(k)
+	if m.text("/proc/sys/vm/dirty_bytes") != "123456\n" || m.text("/proc/sys/vm/dirty_ratio") != "0\n" {
+		t.Errorf("bytes %q, ratio %q", m.text("/proc/sys/vm/dirty_bytes"), m.text("/proc/sys/vm/dirty_ratio"))
 	}
 }

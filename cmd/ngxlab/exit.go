@@ -170,6 +170,7 @@ func hintFor(err error) string {
 	var both *store.AmbiguousError
 	var run *store.RunNotFoundError
 	var path *fs.PathError
+	var curable interface{ Cure() string } // drift in a campaign
 	switch {
 	case errors.As(err, &unrestored):
 		return fmt.Sprintf("run %q", unrestored.restore)
@@ -189,6 +190,8 @@ func hintFor(err error) string {
 		return "\"ngxlab show CAMPAIGN\" lists the runs"
 	case errors.As(err, &path) && errors.Is(err, fs.ErrNotExist) && strings.HasSuffix(path.Path, ".db"):
 		return "\"ngxlab run\" makes a database; name another with --db"
+	case errors.As(err, &curable):
+		return curable.Cure()
 	}
 	return ""
 }

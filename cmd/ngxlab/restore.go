@@ -214,6 +214,9 @@ func (a *app) restoreOne(ctx context.Context, f *fleet, i int, r *restored) erro
 // once leaves it changed.
 func (a *app) putBack(ctx context.Context, x lab.Experiment, name lab.HostName, m *machine) ([]lab.Restored, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
+	pending, _ := m.pending(ctx) // whatever is wrong with the journal, Restore says it too
+	cancel()
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout+slowness(pending))
 	defer cancel()
 	a.touched.add(x, name)
 	all, err := m.Restore(ctx)
@@ -221,6 +224,26 @@ func (a *app) putBack(ctx context.Context, x lab.Experiment, name lab.HostName, 
 		a.touched.remove(name)
 	}
 	return all, err
+}
+
+// startTimeout is what systemd may take to stop and start a service: its own time-out is 90 s for each.
+const startTimeout = 3 * time.Minute
+
+// slowness is what knobs that start something may take in all: a command to be verified, reverted and verified, twice when
+// it fails.
+func slowness(pending []lab.Pending) time.Duration {
+	var all time.Duration
+	for _, p := range pending {
+		switch p.Knob.Kind {
+		case lab.KnobCommand:
+			if c, err := lab.ParseCommandValue(p.Original.Text); err == nil {
+				all += 6 * c.Timeout.Duration
+			}
+		case lab.KnobService, lab.KnobUnit:
+			all += 2 * startTimeout
+		}
+	}
+	return all
 }
 
 func printRestored(a *app, results []restored, o restoreOptions) error {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"ngxlab/lab"
+	"ngxlab/lab/conduct"
+	"ngxlab/lab/observe"
 	"ngxlab/store"
 )
 
@@ -164,5 +166,24 @@ func TestSecondInterruptPrintsTheCommandThatPutsTheHostsBack(t *testing.T) {
 	c.touched.remove("web")
 	if code := c.leave(); code != exitInterrupted {
 		t.Errorf("with all back: exit code %d", code)
+	}
+}
+
+func TestDriftInACampaignIsToldWithItsCure(t *testing.T) {
+	var said strings.Builder
+	printError(&said, fmt.Errorf("baseline, round 2: %w", &conduct.DriftError{Readings: []observe.KnobReading{{Host: "web", Knob: "sysctl net.core.somaxconn", Drifted: true}}}))
+	if !strings.Contains(said.String(), "web: sysctl net.core.somaxconn") || !strings.Contains(said.String(), "\nhint: find what sets it") {
+		t.Error(said.String())
+	}
+}
+
+// TestSlowKnobsHaveTimeToComeBack: a command may take ten minutes, and systemd its own time-outs.
+func TestSlowKnobsHaveTimeToComeBack(t *testing.T) {
+	command := lab.CommandValue{Apply: []string{"a"}, Verify: []string{"b"}, Revert: []string{"c"}, Timeout: lab.Seconds(600)}
+	for kind, least := range map[string]float64{lab.KnobSysctl: 0, lab.KnobCommand: 1800, lab.KnobService: 180, lab.KnobUnit: 180} {
+		p := lab.Pending{Knob: lab.KnobID{Kind: kind, Name: "x"}, Original: lab.Value{Text: command.String()}}
+		if got := slowness([]lab.Pending{p, p}).Seconds(); got < 2*least || least == 0 && got != 0 {
+			t.Errorf("%s: %v s, want at least %v s each", kind, got, least)
+		}
 	}
 }

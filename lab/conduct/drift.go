@@ -51,7 +51,7 @@ func (c *campaign) unfired(ctx context.Context, run lab.Run, seen *shot) (lab.Ru
 	seen.ended = seen.began
 	run = c.account(run, seen)
 	run.Figures, run.Problem = lab.Figures{}, "not measured: "+driftText(drifted)
-	rules := slices.DeleteFunc(observe.Rules(), func(r observe.Rule) bool { return r.Code != "knob-drift" })
+	rules := slices.DeleteFunc(observe.Rules(), func(r observe.Rule) bool { return r.Code != driftCode })
 	run.Findings, run.Validity = observe.Judge(observe.Observe(observe.Input{Run: run, Knobs: seen.knobs}), rules)
 	if err := c.keep(ctx, run); err != nil {
 		return run, err
@@ -61,6 +61,14 @@ func (c *campaign) unfired(ctx context.Context, run lab.Run, seen *shot) (lab.Ru
 		return run, fmt.Errorf("%s, %s, round %d: %w", run.Cell.State, run.Cell.Load, run.Round, &DriftError{ofHosts})
 	}
 	return run, nil
+}
+
+// driftCode is the one rule that a run is judged by whose load was not fired.
+const driftCode = "knob-drift"
+
+// notFired reports whether the load of a run was not fired because knobs had drifted.
+func notFired(r lab.Run) bool {
+	return len(r.Findings) == 1 && r.Findings[0].Code == driftCode && r.Findings[0].Outcome == lab.Fired
 }
 
 // readings hold what was read of the hosts' knobs against the state in force. Values has one element per knob that the

@@ -79,6 +79,22 @@ func TestKnobFoundDriftedBeforeARunEndsTheCampaignWithoutLoad(t *testing.T) {
 	}
 }
 
+func TestResumeMeasuresTheCellWhoseLoadWasNotFired(t *testing.T) {
+	host, first, p := newFakeHost(t), &fakeStore{}, smallPlan(1)
+	atCall(host, "arm", 6, func() { host.someoneSets(somaxconn, "128") })
+	if _, err := run(t.Context(), host, first, p); err == nil || len(first.runs) != 3 {
+		t.Fatalf("%d runs, error %v", len(first.runs), err)
+	}
+	store := &fakeStore{done: lab.Done{Runs: first.runs}}
+	out, err := run(t.Context(), newFakeHost(t), store, p)
+	if err != nil || out.Status != lab.StatusDone || len(store.runs) != 4 {
+		t.Fatalf("%d runs, outcome %+v, error %v", len(store.runs), out, err)
+	}
+	if r := store.runs[0]; r.Cell != first.runs[2].Cell || r.Attempt != 2 || r.Validity == lab.Invalid {
+		t.Errorf("first came %v, attempt %d, %s", r.Cell, r.Attempt, r.Validity)
+	}
+}
+
 func TestDriftOfAHostWithoutPartInTheLoadIsSeen(t *testing.T) {
 	const idle lab.HostName = "idle"
 	c, p := newCluster(t), severalPlan(1)

@@ -15,6 +15,12 @@ const (
 	maxRetryShare = 0.20
 )
 
+// slot is a cell in a round.
+type slot struct {
+	round int
+	cell  lab.CellID
+}
+
 // turn is the cells of one target and state in one round: one fresh server.
 type turn struct {
 	round  int
@@ -116,6 +122,7 @@ func (c *campaign) turns(round, attempt int, wanted func(lab.CellID) bool) []tur
 // open reports whether a cell wants this attempt.
 func (c *campaign) open(round, attempt int, cell lab.CellID) bool {
 	attempts, valid := c.attempts(round, cell)
+	attempts -= c.spared[slot{round, cell}]
 	if attempt == 1 {
 		return attempts == 0
 	}

@@ -29,6 +29,7 @@ type campaign struct {
 	clocks  map[lab.HostName]lab.Clock
 	servers map[lab.HostName]*running // by target
 	tried   map[lab.HostName]bool     // targets that their load hosts have reached
+	spared  map[slot]int              // runs before a resume whose load was not fired: they are no attempts
 	runs    []lab.Run                 // of this part of the campaign, in order of commitment
 	levels  []lab.CapacityLevel       // already held
 	began   time.Time
@@ -65,9 +66,14 @@ func begin(ctx context.Context, c *campaign) (*campaign, error) {
 	if err != nil {
 		return nil, fmt.Errorf("begin campaign %s: %w", c.id, err)
 	}
+	c.spared = map[slot]int{}
 	for _, r := range done.Runs {
-		if r.Part == c.plan.Part {
-			c.runs = append(c.runs, r)
+		if r.Part != c.plan.Part {
+			continue
+		}
+		c.runs = append(c.runs, r)
+		if notFired(r) {
+			c.spared[slot{r.Round, r.Cell}]++
 		}
 	}
 	c.levels = done.Levels

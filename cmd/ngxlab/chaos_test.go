@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"ngxlab/internal/testlab/fingerprint"
 )
 
 // How much chaos there is. One campaign is had again with its seed: -chaos.seed SEED -chaos.n 1.
@@ -43,6 +45,29 @@ func TestKilledCampaignsLeaveHostsAsTheyWere(t *testing.T) {
 	t.Logf("%s; %.0f s, %.1f s to prepare; seeds from %d on", c, time.Since(ready).Seconds(), ready.Sub(began).Seconds(), first)
 	if c.equal != *chaosCampaigns {
 		t.Errorf("%d of %d fingerprints are equal", c.equal, *chaosCampaigns)
+	}
+}
+
+// TestUndisturbedCampaignLeavesItsHostAsItWas changes everything that a container host can have, in steps of all kinds,
+// and lets nobody disturb it.
+func TestUndisturbedCampaignLeavesItsHostAsItWas(t *testing.T) {
+	h := chaosHosts(t, 1)[0]
+	before := h.fingerprint(t)
+	m := &machineTest{command: newCommand(t)}
+	m.agent = h.agent
+	m.write("chaos.yaml", wholeStudy().yaml(h))
+	p := m.start("run", "DIR/chaos.yaml", "--out", "DIR/report")
+	if code := p.exit(); code != exitDone && code != exitDoubtful || !strings.Contains(p.stderr.String(), "web: as it was before the campaign") {
+		t.Errorf("exit code %d: %s", code, p.stderr)
+	}
+	h.mustBe(t, before)
+}
+
+// mustBe holds that the host is as it was.
+func (h *chaosHost) mustBe(t *testing.T, before fingerprint.Fingerprint) {
+	t.Helper()
+	if lines := h.differences(t, before); len(lines) > 0 {
+		t.Errorf("the host is not as it was:\n%s", strings.Join(lines, "\n"))
 	}
 }
 

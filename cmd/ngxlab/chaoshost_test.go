@@ -38,7 +38,7 @@ MaxStartups 200
 Subsystem sftp internal-sftp
 `
 
-// chaosFiles is what studies find on a host: services of a systemctl that only keeps words, and files of some kinds.
+// chaosFiles is what studies find on a host: files of some kinds, and a systemctl that stands in for the real one.
 const chaosFiles = `set -e
 mkdir -p /etc/chaos
 printf 'first\n' >/etc/chaos/changed.conf
@@ -46,7 +46,9 @@ printf 'not\377text\n' >/etc/chaos/binary.conf
 printf 'to go\n' >/etc/chaos/removed.conf
 chmod 0640 /etc/chaos/removed.conf
 chown bench:bench /etc/chaos/removed.conf /etc/chaos/binary.conf
+ln /etc/chaos/changed.conf /etc/chaos/second-name.conf
 touch -d 2001-02-03 /etc/chaos/*
+ln -s ../sbin/chaos-inside /usr/local/bin/systemctl
 cat >/etc/ngxlab/chaos_sshd_config
 `
 
@@ -109,11 +111,16 @@ func (h *chaosHost) furnish(t *testing.T, eye string) {
 	}
 	docker("", "cp", eye, h.container.Name+":/usr/local/sbin/chaos-inside")
 	docker(chaosSSHD, "exec", "-i", h.container.Name, "/bin/sh", "-c", chaosFiles)
+	docker("", "exec", "-d", h.container.Name, "/usr/local/sbin/chaos-inside", "systemd")
 	for _, home := range []string{os.Getenv("HOME"), h.home} {
 		h.know(t, filepath.Join(home, ".ssh"))
 	}
 	h.inside = startInside(t, h.container.Name)
 	h.listen(t)
+	testlab.Eventually(t, "the fake systemd answers", func() bool {
+		a, err := h.inside.ask(fingerprint.Request{Run: []string{"systemctl", "show", "chaosd.service"}})
+		return err == nil && strings.Contains(a.Output, "ActiveState=active")
+	})
 }
 
 // know adds the host to those that are known in a home.
@@ -178,10 +185,10 @@ func (h *chaosHost) fingerprint(t *testing.T) fingerprint.Fingerprint {
 const settleMost = 8 * time.Second
 
 // differences are those from how the host was, once they are gone or do not go.
-func (h *chaosHost) differences(t *testing.T) []string {
+func (h *chaosHost) differences(t *testing.T, before fingerprint.Fingerprint) []string {
 	t.Helper()
 	for late := time.Now().Add(settleMost); ; <-time.After(50 * time.Millisecond) {
-		lines := fingerprint.Diff(h.before, h.fingerprint(t))
+		lines := fingerprint.Diff(before, h.fingerprint(t))
 		if len(lines) == 0 || time.Now().After(late) {
 			return lines
 		}
@@ -203,7 +210,7 @@ func (h *chaosHost) prime(t *testing.T) {
 	}
 	h.unit = time.Duration(float64(time.Since(began)) / x.units())
 	look := time.Now()
-	lines := h.differences(t)
+	lines := h.differences(t, h.before)
 	t.Logf("a campaign of %.0f units took %.1f s, a fingerprint of %d facts %.2f s", x.units(), look.Sub(began).Seconds(), len(h.before), time.Since(look).Seconds())
 	if len(lines) > 0 {
 		t.Fatalf("after an undisturbed campaign the host is not as it was:\n%s", strings.Join(lines, "\n"))

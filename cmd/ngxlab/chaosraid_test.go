@@ -251,9 +251,7 @@ func (r *raid) mustBeAsBefore() {
 		}
 		r.h.mustRun(r.t, fmt.Sprintf("sysctl -qw %s='%s'", r.edit.sysctl, r.h.before["sysctl "+r.edit.sysctl]))
 	}
-	if lines := r.h.differences(r.t); len(lines) > 0 {
-		r.t.Errorf("the host is not as it was:\n%s", strings.Join(lines, "\n"))
-	}
+	r.h.mustBe(r.t, r.h.before)
 }
 
 // explain says of a campaign that failed all that is needed to have it again.

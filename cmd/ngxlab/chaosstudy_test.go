@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +16,8 @@ type chaosKnob struct {
 	third string   // of sysctls: what somebody else sets meanwhile
 }
 
-// chaosKnobs are what a container host can have. None depends on another.
+// chaosKnobs are what a container host can have: no file of the kernel outside of its network, and no service. None
+// depends on another.
 func chaosKnobs() []chaosKnob {
 	return []chaosKnob{
 		{"sysctl", "net.core.somaxconn", []string{"8192", "1024"}, "5555"},
@@ -33,17 +36,26 @@ func chaosKnobs() []chaosKnob {
 		{"nginx", "tcp_nopush", []string{`"on"`}, ""},
 		{"nginx", "open_file_cache", []string{"max=1000 inactive=60s"}, ""},
 		{"nginx", "listen.reuseport", []string{"true"}, ""},
-		{"nofile", "", []string{"20000", "30000"}, ""},
+		{"nofile", "", []string{"10000", "15000"}, ""},
+		{"files", "/etc/chaos/new.conf", []string{`"a new file\n"`, `{content: "secret", mode: "0600", owner: "bench:bench"}`}, ""},
+		{"files", "/etc/chaos/changed.conf", []string{`"second\n"`, `{mode: "0600", owner: "1:2"}`, `{content: "third", mode: "0755"}`, "null"}, ""},
+		{"files", "/etc/chaos/binary.conf", []string{`"now text\n"`, `{mode: "0640"}`}, ""},
+		{"files", "/etc/chaos/removed.conf", []string{"null"}, ""},
+		{"units", "chaosd.service.LimitNOFILE", []string{"4321", "65536"}, ""},
+		{"commands", "a mark", []string{"{apply: touch /run/chaos-mark, verify: test -e /run/chaos-mark, revert: rm -f /run/chaos-mark}"}, ""},
+		{"commands", "mtu of lo", []string{"{apply: ip link set dev lo mtu 9000, verify: ip link show lo | grep -q 'mtu 9000', revert: ip link set dev lo mtu 65536}"}, ""},
+		{"commands", "slow", []string{"{apply: sleep 0.3; mkdir -p /run/chaos-slow; sleep 0.3, verify: test -d /run/chaos-slow, revert: rm -rf /run/chaos-slow; sleep 0.3}"}, ""},
 	}
 }
 
 // chaosStudy is an experiment in the making.
 type chaosStudy struct {
-	ladder string
-	steps  []string
-	load   string
-	states int
-	knobs  []chaosKnob // of all steps
+	ladder  string
+	steps   []string
+	load    string
+	restart string
+	states  int
+	knobs   []chaosKnob // of all steps
 }
 
 // randomStudy is a study of two to four states on one host.
@@ -53,6 +65,7 @@ func randomStudy(random *rand.Rand) chaosStudy {
 		"{tool: wrk, connections: 4, keepalive: true, duration: 1s, warmup: {first: 0s, further: 0s}}",
 		"{tool: ab, connections: 4, keepalive: false, duration: 1s, warmup: {first: 0s, further: 0s}}",
 	})
+	x.restart = pick(random, []string{"always", "needed"})
 	left := chaosKnobs()
 	random.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
 	for i := 1; i < x.states; i++ {
@@ -67,6 +80,21 @@ func randomStudy(random *rand.Rand) chaosStudy {
 	if x.ladder == "lists" {
 		x.ladder = "[[default], [" + strings.Join(namesOfSteps(x.states), ", ") + "]]"
 		x.states = 2
+	}
+	return x
+}
+
+// wholeStudy sets every knob, one kind after the other.
+func wholeStudy() chaosStudy {
+	x := chaosStudy{steps: []string{"{name: default, nginx: {keepalive_timeout: 50}}"}, ladder: "cumulative", restart: "always"}
+	x.load = "{tool: ab, connections: 4, keepalive: false, requests: 500, warmup: {first: 0s, further: 0s}}"
+	kinds := map[string][]chaosKnob{}
+	for _, k := range chaosKnobs() {
+		kinds[k.key] = append(kinds[k.key], k)
+	}
+	random := rand.New(rand.NewPCG(2, 2)) //nolint:gosec // always the same
+	for _, key := range slices.Sorted(maps.Keys(kinds)) {
+		x.step("all "+key, kinds[key], random)
 	}
 	return x
 }
@@ -101,6 +129,9 @@ func (x *chaosStudy) step(name string, knobs []chaosKnob, random *rand.Rand) {
 		}
 		line += ", " + key + ": " + text
 	}
+	if (keys["sysctl"] != nil || keys["nofile"] != nil) && random.IntN(3) == 0 {
+		line += ", persist: true"
+	}
 	x.steps = append(x.steps, line+"}")
 	x.knobs = append(x.knobs, knobs...)
 }
@@ -113,14 +144,14 @@ hosts:
   web: {address: %s, port: %d, user: root, key: %s, roles: [target, load]}
 builds:
   nginx: {flavor: nginx, modules: [stub_status, echo], source: [{debian: nginx}]}
-server: {build: nginx, port: 8081, site: file, body: 1KiB}
+server: {build: nginx, port: 8081, site: file, body: 1KiB, restart: %s}
 ladder: %s
 steps:
   - %s
 load:
   - %s
 repeat: {min: 2, max: 2, precision: 5%%, effect: 5%%, cool_down: 10ms, control: false}
-`, h.container.Address, chaosPort, h.container.Key, x.ladder, strings.Join(x.steps, "\n  - "), x.load)
+`, h.container.Address, chaosPort, h.container.Key, x.restart, x.ladder, strings.Join(x.steps, "\n  - "), x.load)
 }
 
 // edit is what somebody else sets meanwhile.

@@ -12,7 +12,7 @@ import (
 // startups is sshd's count of logins under way, in its command line.
 var startups = regexp.MustCompile(`\d+ of (\d+-\d+ startups)`)
 
-// processes counts those that run by their command lines, without this one and its children. A thread of the kernel has
+// processes counts those that run by their command lines and limits, without this one and its children. A thread of the kernel has
 // none and is left out; so is what has ended meanwhile.
 func (f taken) processes() error {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
@@ -40,6 +40,19 @@ func (f taken) processes() error {
 		}
 		text := strings.TrimSpace(strings.ReplaceAll(string(line), "\x00", " "))
 		f.count("process " + startups.ReplaceAllString(text, "… of $1"))
+		f.count("process with " + limitsOf(dir) + ": " + startups.ReplaceAllString(text, "… of $1"))
 	}
 	return nil
+}
+
+// limitsOf are the limits of a process that a study sets.
+func limitsOf(dir string) string {
+	text, _ := os.ReadFile(filepath.Join(dir, "limits")) // it may have ended
+	var found []string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "Max open files") || strings.HasPrefix(line, "Max processes") {
+			found = append(found, strings.Join(strings.Fields(line), " "))
+		}
+	}
+	return strings.Join(found, ", ")
 }

@@ -1,5 +1,6 @@
 // Command inside is what chaos tests have in a container host: it takes fingerprints, kills processes by what is in
 // their command lines and runs commands, one request per line of its standard input, one answer per line of its output.
+// Called "inside systemd" it stands in for systemd, and under the name systemctl for systemctl.
 package main
 
 import (
@@ -19,17 +20,34 @@ import (
 )
 
 func main() {
-	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	code, err := 1, error(nil)
+	switch {
+	case filepath.Base(os.Args[0]) == "systemctl":
+		code, err = systemctl(os.Args[1:], os.Stdout)
+	case len(os.Args) > 1 && os.Args[1] == "systemd":
+		err = serveSystemd()
+	default:
+		code, err = 0, answerAll(os.Stdin, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// answerAll answers requests until there are no more.
+func answerAll(r io.Reader, w io.Writer) error {
+	in, out := json.NewDecoder(r), json.NewEncoder(w)
 	for {
 		var q fingerprint.Request
 		if err := in.Decode(&q); errors.Is(err, io.EOF) {
-			return
+			return nil
 		} else if err != nil {
-			fmt.Fprintln(os.Stderr, "inside:", err)
-			os.Exit(1)
+			return err
 		}
 		if err := out.Encode(answer(q)); err != nil {
-			os.Exit(1)
+			return err
 		}
 	}
 }

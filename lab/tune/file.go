@@ -112,3 +112,13 @@ func applied(v lab.Value) bool {
 	c, err := lab.ParseCommandValue(v.Text)
 	return err == nil && c.Applied
 }
+
+// defined is what a command does, whether it is applied or not.
+func defined(value string) string {
+	c, err := lab.ParseCommandValue(value)
+	if err != nil {
+		return value
+	}
+	c.Applied = false
+	return c.String()
+}

@@ -1,78 +1,145 @@
 package tune
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"ngxlab/lab"
 )
 
-// machineWide lists the sysctls below net. that exist once per machine although a network namespace has its own
-// net. tree; every other net. name is per namespace. It was found by comparing the writable names of a fresh
-// namespace with those of the first one on Linux 6.18 (net/core/sysctl_net_core.c: net_core_table against
-// netns_core_table; net/ipv4/sysctl_net_ipv4.c: ipv4_table against ipv4_net_table;
-// net/netfilter/nf_conntrack_standalone.c: read-only outside the first namespace). A name ending in "." or "_" is a
-// prefix.
-var machineWide = []string{
-	"net.core.bpf_jit_", "net.core.busy_", "net.core.default_qdisc", "net.core.dev_weight", "net.core.dev_weight_", "net.core.devconf_inherit_init_net",
-	"net.core.fb_tunnels_only_for_init_net", "net.core.flow_limit_", "net.core.gro_normal_batch", "net.core.high_order_alloc_disable",
-	"net.core.max_skb_frags", "net.core.mem_pcpu_rsv", "net.core.message_", "net.core.netdev_", "net.core.rmem_",
-	"net.core.rps_sock_flow_entries", "net.core.skb_defer_max", "net.core.warnings", "net.core.wmem_",
-	"net.ipv4.cipso_", "net.ipv4.fib_sync_mem", "net.ipv4.inet_peer_", "net.ipv4.ipfrag_secret_interval",
-	"net.ipv4.neigh.default.gc_", "net.ipv6.neigh.default.gc_",
-	"net.ipv4.route.error_", "net.ipv4.route.gc_", "net.ipv4.route.max_size", "net.ipv4.route.redirect_",
-	"net.ipv4.tcp_allowed_congestion_control", "net.ipv4.tcp_low_latency", "net.ipv4.tcp_max_orphans", "net.ipv4.tcp_mem",
-	"net.ipv4.udp_mem",
-	"net.netfilter.nf_conntrack_buckets", "net.netfilter.nf_conntrack_expect_max", "net.netfilter.nf_conntrack_max",
-	"net.netfilter.nf_hooks_lwtunnel", "net.netfilter.nf_log_all_netns", "net.nf_conntrack_max",
+const (
+	weakens   = "weakens security: "
+	forged    = weakens + "forged source addresses are accepted"
+	noServer  = "has no effect on a server's throughput: "
+	forIPC    = noServer + "it bounds System V messages and shared memory, which nginx does not use"
+	newOnly   = "applies to queues made after it: those of the interfaces there are keep theirs"
+	newIfaces = "also changes the interfaces that have no address yet"
+)
+
+// remark is what a person should know of a sysctl at a value; value "" stands for every value.
+type remark struct{ value, text string }
+
+// remarks hold, by name, what a value trades for speed, or that it does nothing here (Linux 6.18,
+// Documentation/networking/ip-sysctl.rst, Documentation/admin-guide/sysctl).
+var remarks = map[string][]remark{
+	"net.ipv4.tcp_syncookies":                   {{"0", weakens + "no defence against SYN floods"}},
+	"net.ipv4.tcp_rfc1337":                      {{"0", weakens + "TIME_WAIT may be ended by a stray reset"}},
+	"net.ipv4.tcp_timestamps":                   {{"0", "no protection against wrapped sequence numbers, and tcp_tw_reuse does nothing without"}},
+	"net.ipv4.tcp_tw_reuse":                     {{"1", "acts on connections that this host opens: " + noServer + "it accepts them"}},
+	"net.ipv4.tcp_tw_recycle":                   {{"1", "drops clients behind one address (NAT)"}},
+	"net.ipv4.conf.all.rp_filter":               {{"0", forged}},
+	"net.ipv4.conf.default.rp_filter":           {{"0", forged + "; " + newIfaces}, {"", newIfaces}},
+	"net.ipv4.conf.all.accept_source_route":     {{"1", weakens + "senders choose the way of their packets"}},
+	"net.ipv4.conf.default.accept_source_route": {{"1", weakens + "senders choose the way of their packets; " + newIfaces}, {"", newIfaces}},
+	"net.ipv4.conf.all.accept_redirects":        {{"1", weakens + "others may redirect routes"}},
+	"net.ipv4.ip_forward":                       {{"1", weakens + "the host forwards packets of others"}},
+	"net.ipv4.tcp_abort_on_overflow":            {{"1", "clients are refused at once where they would have tried again"}},
+	"net.ipv4.tcp_synack_retries":               {{"1", "clients on a bad line are given up early"}, {"0", "clients on a bad line are given up at once"}},
+	"net.ipv4.tcp_syn_retries":                  {{"", "acts on connections that this host opens, not on those it accepts"}},
+	"net.ipv4.tcp_max_tw_buckets":               {{"0", "no TIME_WAIT at all: late packets may reach a new connection"}},
+	"net.ipv4.tcp_fack":                         {{"", "has no effect since Linux 4.15"}},
+	"net.ipv4.tcp_low_latency":                  {{"", "has no effect since Linux 4.14"}},
+	"net.ipv4.route.max_size":                   {{"", "has no effect on IPv4 since Linux 3.6"}},
+	"net.ipv4.route.gc_thresh":                  {{"", "has no effect on IPv4 since Linux 3.6"}},
+	"net.ipv4.tcp_congestion_control":           {{"", "stays in net.ipv4.tcp_allowed_congestion_control until the next boot, and so does a module loaded for it"}},
+	"net.core.default_qdisc":                    {{"", newOnly + "; a module loaded for it stays until the next boot"}},
+	"kernel.randomize_va_space":                 {{"0", weakens + "no address space randomisation"}},
+	"kernel.sysrq":                              {{"1", weakens + "every key command of the console is allowed"}, {"", noServer + "it is about keys of the console"}},
+	"kernel.core_uses_pid":                      {{"", noServer + "it names core dumps"}},
+	"kernel.msgmnb":                             {{"", forIPC}},
+	"kernel.msgmax":                             {{"", forIPC}},
+	"kernel.msgmni":                             {{"", forIPC}},
+	"kernel.shmmax":                             {{"", forIPC}},
+	"kernel.shmall":                             {{"", forIPC + "; it counts pages"}},
+	"vm.max_map_count":                          {{"", noServer + "nginx has a few dozen mappings"}},
+	"vm.overcommit_memory":                      {{"1", "memory may run out without a refused allocation"}, {"2", "allocations are refused beyond vm.overcommit_ratio"}},
+	"vm.min_free_kbytes":                        {{"", "the kernel no longer adapts it by itself until the next boot"}},
+	"vm.nr_hugepages":                           {{"", noServer + "nginx does not use them, and the memory is taken from it"}},
+	"fs.file-max":                               {{"", "bounds the whole machine; a server meets its own limit (nofile) first"}},
+	"net.ipv4.tcp_mem":                          {{"", "counts pages, not bytes"}},
+	"net.ipv4.udp_mem":                          {{"", "counts pages, not bytes"}},
 }
 
-// Namespaced reports whether a sysctl belongs to the network namespace, so that a container with its own may set it
-// without changing the machine.
-func Namespaced(name string) bool {
-	if !strings.HasPrefix(name, "net.") {
-		return false
-	}
-	for _, wide := range machineWide {
-		prefix := strings.HasSuffix(wide, ".") || strings.HasSuffix(wide, "_")
-		if name == wide || prefix && strings.HasPrefix(name, wide) {
-			return false
-		}
-	}
-	return true
-}
+// firewalls are services whose stopping opens the host.
+var firewalls = []string{"firewalld", "iptables", "ip6tables", "nftables", "ufw", "fail2ban", "shorewall", "apf", "csf"}
 
-// weak are values that trade safety for speed, with what is lost.
-var weak = []struct{ name, value, loss string }{
-	{"net.ipv4.tcp_syncookies", "0", "weakens security: no defence against SYN floods"},
-	{"net.ipv4.tcp_rfc1337", "0", "weakens security: TIME_WAIT may be ended by a stray reset"},
-	{"net.ipv4.tcp_timestamps", "0", "no protection against wrapped sequence numbers"},
-	{"net.ipv4.conf.all.rp_filter", "0", "weakens security: forged source addresses are accepted"},
-	{"net.ipv4.conf.default.rp_filter", "0", "weakens security: forged source addresses are accepted"},
-	{"kernel.randomize_va_space", "0", "weakens security: no address space randomisation"},
-	{"vm.overcommit_memory", "1", "memory may run out without a refused allocation"},
-}
-
-// inert are sysctls that are still there and do nothing (Linux: 3.6 route cache, 4.14 prequeue, 4.15 FACK).
-var inert = map[string]string{
-	"net.ipv4.tcp_low_latency": "has no effect since Linux 4.14",
-	"net.ipv4.tcp_fack":        "has no effect since Linux 4.15",
-	"net.ipv4.route.max_size":  "has no effect on IPv4 since Linux 3.6",
-	"net.ipv4.route.gc_thresh": "has no effect on IPv4 since Linux 3.6",
+// guards are other services that protect a host, or that the lab or the way to it lives on.
+var guards = map[string]string{
+	"auditd": weakens + "nothing is audited", "apparmor": weakens + "programs are no longer confined",
+	"sshd": "the lab reaches the host through it", "ssh": "the lab reaches the host through it",
+	"NetworkManager": "the host may lose its addresses", "systemd-networkd": "the host may lose its addresses",
+	"systemd-resolved": "the host no longer resolves names", "chronyd": "the clock drifts", "chrony": "the clock drifts",
+	"ntpd": "the clock drifts", "systemd-timesyncd": "the clock drifts",
+	"tuned":  "on its way out it sets back the sysctls of its profile",
+	"docker": "the containers of the host may stop",
 }
 
 // Note says what a person should know of a knob at a value, "" when nothing: what it weakens, that it does nothing,
-// what it leaves behind.
+// what it leaves behind. value is "" of a knob that shall have no value.
 func Note(k lab.KnobID, value string) string {
-	if k.Kind != lab.KnobSysctl {
-		return ""
+	switch k.Kind {
+	case lab.KnobSysctl:
+		return sysctlNote(k.Name, fields(value))
+	case lab.KnobService:
+		return serviceNote(k.Name, trimmed("", value))
+	case lab.KnobFile:
+		return fileNote(k.Name, value)
+	case lab.KnobUnit:
+		return "in force when the unit is started again"
+	case lab.KnobEthtool:
+		return ethtoolNote(k.Name)
+	case lab.KnobCommand:
+		return "put back by its own revert command only"
 	}
-	for _, w := range weak {
-		if w.name == k.Name && w.value == fields(value) {
-			return w.loss
+	return ""
+}
+
+func sysctlNote(name, value string) string {
+	for _, r := range remarks[name] {
+		if r.value == value || r.value == "" {
+			return r.text
 		}
 	}
-	if k.Name == "net.ipv4.tcp_congestion_control" {
-		return "stays in net.ipv4.tcp_allowed_congestion_control until the next boot, and so does a module loaded for it"
+	if strings.HasPrefix(name, "net.ipv4.conf.default.") || strings.HasPrefix(name, "net.ipv4.neigh.default.") {
+		return newIfaces
 	}
-	return inert[k.Name]
+	return ""
+}
+
+func serviceNote(name, value string) string {
+	switch {
+	case value != Stopped:
+		return ""
+	case slices.Contains(firewalls, name):
+		return weakens + "the firewall is down, and rules that were not saved are lost"
+	}
+	return guards[name]
+}
+
+// fileNote: files that other programs read when something starts, or that say who may do what.
+func fileNote(name, value string) string {
+	f, err := lab.ParseFileValue(value)
+	mode, _ := strconv.ParseUint(f.Mode, 8, 32)
+	switch {
+	case value == "":
+		return "the file is taken away"
+	case err == nil && mode&0o002 != 0:
+		return weakens + "everybody may write it"
+	case strings.HasPrefix(name, "/etc/sudoers") || slices.Contains([]string{"/etc/passwd", "/etc/shadow", "/etc/group"}, name):
+		return weakens + "it says who may do what on this host"
+	case strings.HasPrefix(name, "/etc/sysctl.d/") || name == "/etc/sysctl.conf":
+		return "read at the next boot"
+	case strings.HasPrefix(name, "/etc/security/limits"):
+		return "read at the next login; a service takes its limits from its unit"
+	}
+	return "it survives a boot until it is restored"
+}
+
+func ethtoolNote(name string) string {
+	switch _, group, _, _ := splitEthtool(name); group {
+	case "rings", "channels":
+		return "the interface may be down for a moment while its driver sets up its queues anew"
+	}
+	return ""
 }

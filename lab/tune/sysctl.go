@@ -3,6 +3,7 @@ package tune
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -52,10 +53,23 @@ var ranges = map[string]bounds{
 	"net.ipv4.tcp_window_scaling":         {count: 1, max: 255},
 	"net.ipv4.tcp_wmem":                   {count: 3, min: 1, max: math.MaxInt32, rising: true},
 	"net.netfilter.nf_conntrack_max":      {count: 1, max: math.MaxInt32},
+	"net.ipv4.udp_mem":                    {count: 3, max: math.MaxInt64, rising: true},
+	"vm.dirty_background_bytes":           {count: 1, min: 1, max: math.MaxInt64},
+	"vm.dirty_background_ratio":           {count: 1, max: 100},
+	"vm.dirty_bytes":                      {count: 1, min: 2 * 4096, max: math.MaxInt64},
+	"vm.dirty_ratio":                      {count: 1, max: 100},
+	"vm.overcommit_kbytes":                {count: 1, max: math.MaxInt64},
 	"vm.overcommit_memory":                {count: 1, max: 2},
 	"vm.overcommit_ratio":                 {count: 1, max: math.MaxInt32},
 	"vm.swappiness":                       {count: 1, max: 200},
 }
+
+// pages are the sysctls whose numbers count pages of memory (Documentation/networking/ip-sysctl.rst,
+// Documentation/admin-guide/sysctl/kernel.rst).
+var pages = []string{"net.ipv4.tcp_mem", "net.ipv4.udp_mem", "kernel.shmall"}
+
+// Pages reports whether the numbers of a sysctl count pages of memory, not bytes.
+func Pages(name string) bool { return slices.Contains(pages, name) }
 
 // signed reports whether a negative number has a meaning for a sysctl outside the table, as far as is known.
 func signed(name string) bool {
@@ -65,6 +79,9 @@ func signed(name string) bool {
 func checkSysctl(name, value string) error {
 	if strings.ContainsAny(value, "\n\x00") || fields(value) == "" {
 		return &ValueError{Value: value, Want: "a value of one line"}
+	}
+	if other, half := Halves(name); half && fields(value) == "0" {
+		return &ValueError{Value: value, Want: "a number of at least 1: 0 means that " + other + " is used, so set that instead"}
 	}
 	b, known := ranges[name]
 	if known {
@@ -106,75 +123,49 @@ func (b bounds) String() string {
 	return fmt.Sprintf("%s from %d to %d", what, b.min, b.max)
 }
 
-// obstacle is a sysctl that is never written, and what to do instead.
-type obstacle struct{ reason, cure string }
+// reservedPorts is a set of ports that the kernel writes as rising ranges (kernel/sysctl.c, proc_do_large_bitmap).
+const reservedPorts = "net.ipv4.ip_local_reserved_ports"
 
-const zeroes = "writing it sets %s to 0, and that 0 could not be put back as it was"
-
-// never are sysctls that cannot be put back exactly, because writing one changes another (Linux 6.18,
-// mm/page-writeback.c, mm/util.c) or because they are acts and not settings.
-var never = map[string]obstacle{
-	"vm.dirty_bytes":            {fmt.Sprintf(zeroes, "vm.dirty_ratio"), "set vm.dirty_ratio instead"},
-	"vm.dirty_background_bytes": {fmt.Sprintf(zeroes, "vm.dirty_background_ratio"), "set vm.dirty_background_ratio instead"},
-	"vm.overcommit_kbytes":      {fmt.Sprintf(zeroes, "vm.overcommit_ratio"), "set vm.overcommit_ratio instead"},
-	"vm.drop_caches":            {"it is an act, not a setting", "leave it out"},
-	"vm.compact_memory":         {"it is an act, not a setting", "leave it out"},
-	"net.ipv4.route.flush":      {"it is an act, not a setting", "leave it out"},
-	"net.ipv4.ip_forward":       {"writing it resets every net.ipv4.conf.*.forwarding", "leave it out: it does not matter to a server"},
-	"net.nf_conntrack_max":      {"it is another name of net.netfilter.nf_conntrack_max", "write net.netfilter.nf_conntrack_max"},
-}
-
-// partner names the sysctl whose non-zero value forbids writing this one: writing the ratio sets the bytes to 0.
-var partner = map[string]string{
-	"vm.dirty_ratio":            "vm.dirty_bytes",
-	"vm.dirty_background_ratio": "vm.dirty_background_bytes",
-	"vm.overcommit_ratio":       "vm.overcommit_kbytes",
-}
-
-// Coupled says why a sysctl cannot be written and put back exactly on a host with these values, and the cure;
-// "" when it can.
-func Coupled(name string, present map[string]string) (reason, cure string) {
-	if o, found := never[name]; found {
-		return o.reason, o.cure
+// normaliseSysctl collapses white space: the kernel separates the numbers of a vector with tabs, people with spaces.
+// A set of ports becomes rising ranges.
+func normaliseSysctl(name, value string) string {
+	text := fields(value)
+	if name != reservedPorts {
+		return text
 	}
-	other := partner[name]
-	if value, set := present[other]; set && fields(value) != "0" {
-		return fmt.Sprintf("this host uses %s = %s, which writing %s would set to 0", other, fields(value), name),
-			"leave it out, or set " + other + " to 0 on the host first"
+	ports := map[int]bool{}
+	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+		from, to, isRange := strings.Cut(part, "-")
+		if !isRange {
+			to = from
+		}
+		low, err1 := strconv.Atoi(from)
+		high, err2 := strconv.Atoi(to)
+		if err1 != nil || err2 != nil || low < 0 || high > 65535 || low > high {
+			return text
+		}
+		for p := low; p <= high; p++ {
+			ports[p] = true
+		}
 	}
-	return "", ""
+	return portRanges(ports)
 }
 
-// gone are sysctls that Linux no longer has: the version that lost them, and what to do instead.
-var gone = map[string]struct {
-	major, minor int
-	cure         string
-}{
-	"net.ipv4.tcp_tw_recycle":             {4, 12, "leave it out; net.ipv4.tcp_tw_reuse covers the client side"},
-	"net.ipv4.tcp_frto_response":          {3, 10, "leave it out"},
-	"net.ipv4.tcp_max_ssthresh":           {3, 10, "leave it out"},
-	"net.ipv4.tcp_abc":                    {3, 9, "leave it out"},
-	"net.ipv4.ip_conntrack_max":           {3, 0, "write net.netfilter.nf_conntrack_max"},
-	"net.ipv4.netfilter.ip_conntrack_max": {4, 9, "write net.netfilter.nf_conntrack_max"},
-	"kernel.sched_min_granularity_ns":     {5, 13, "leave it out; it moved to debugfs"},
-	"kernel.sched_wakeup_granularity_ns":  {5, 13, "leave it out; it moved to debugfs"},
-	"kernel.sched_migration_cost_ns":      {5, 13, "leave it out; it moved to debugfs"},
-	"kernel.sched_latency_ns":             {5, 13, "leave it out; it moved to debugfs"},
-}
-
-// Removed says since which version of Linux a sysctl is gone, when the kernel release given is not older, and the
-// cure; "" otherwise.
-func Removed(name, kernel string) (since, cure string) {
-	g, found := gone[name]
-	major, minor, ok := release(kernel)
-	if !found || (ok && (major < g.major || major == g.major && minor < g.minor)) {
-		return "", ""
+func portRanges(ports map[int]bool) string {
+	var ranges []string
+	for p := 0; p <= 65535; p++ {
+		if !ports[p] {
+			continue
+		}
+		first := p
+		for ports[p+1] {
+			p++
+		}
+		if part := strconv.Itoa(first); p == first {
+			ranges = append(ranges, part)
+		} else {
+			ranges = append(ranges, part+"-"+strconv.Itoa(p))
+		}
 	}
-	return fmt.Sprintf("%d.%d", g.major, g.minor), g.cure
-}
-
-// release reads the two first numbers of a uname release, "6.18.44-amd64".
-func release(kernel string) (major, minor int, ok bool) {
-	n, _ := fmt.Sscanf(kernel, "%d.%d", &major, &minor)
-	return major, minor, n == 2
+	return strings.Join(ranges, ",")
 }

@@ -12,21 +12,55 @@ import (
 // Complete fills into each state, for every knob that any of the states sets on a host, the original value where the
 // state does not set it. Between completed states, and between them and original, Transition is exact.
 //
-// Knobs that a fresh server brings (nginx, nofile, build) have no original value: absent from a state, they are at the
-// server's own default. The states given are not changed. It fails when original lacks a knob that is set on a host.
+// A state that sets one half of a pair of sysctls (Halves) has 0 for the other, as the kernel will; of two halves that
+// steps set, the later step's counts. Knobs that a fresh server brings (nginx, nofile, nproc, build) have no original
+// value: absent from a state, they are at the server's own default. The states given are not changed.
+//
+// It fails when original lacks a knob that is set on a host or its other half (Needs), when one step sets both halves,
+// and when a command is defined in two ways.
 func Complete(states []lab.State, original lab.State) ([]lab.State, error) {
 	complete := make([]lab.State, len(states))
 	for i, s := range states {
 		complete[i] = s
 		complete[i].Settings = maps.Clone(s.Settings)
+		for host := range s.Settings {
+			paired, err := pair(s, host)
+			if err != nil {
+				return nil, err
+			}
+			complete[i].Settings[host] = paired
+		}
 		for host, known := range original.Settings {
-			complete[i].Settings[host] = fill(s.Settings[host], known)
+			complete[i].Settings[host] = fill(complete[i].Settings[host], known)
 		}
 		if err := covered(complete[i], original); err != nil {
 			return nil, err
 		}
 	}
 	return complete, nil
+}
+
+// pair returns a state's settings on a host, sorted by knob, with 0 for the other half of each half that is set.
+func pair(s lab.State, host lab.HostName) ([]lab.Setting, error) {
+	have := byKnob(s.Settings[host])
+	for _, setting := range s.Settings[host] {
+		other, half := Halves(setting.Knob.Name)
+		if setting.Knob.Kind != lab.KnobSysctl || !half || fields(setting.Value) == "0" {
+			continue
+		}
+		id := lab.KnobID{Kind: lab.KnobSysctl, Name: other}
+		rival, both := have[id]
+		later := slices.Index(s.Steps, setting.Step) - slices.Index(s.Steps, rival.Step)
+		switch {
+		case both && fields(rival.Value) != "0" && later == 0:
+			return nil, fmt.Errorf("state %q on %s: %s and %s cannot both be set: each sets the other to 0", s.Name, host, setting.Knob, id)
+		case !both || later > 0:
+			zero := setting
+			zero.Knob, zero.Value = id, "0"
+			have[id] = zero
+		}
+	}
+	return slices.SortedFunc(maps.Values(have), func(a, b lab.Setting) int { return compareKnobs(a.Knob, b.Knob) }), nil
 }
 
 // fill adds the originals that are missing; both lists and the result are sorted by knob.
@@ -46,8 +80,12 @@ func covered(s, original lab.State) error {
 	for host, settings := range s.Settings {
 		known := byKnob(original.Settings[host])
 		for _, setting := range settings {
-			if _, ok := known[setting.Knob]; OnHost(setting.Knob.Kind) && !ok {
+			was, ok := known[setting.Knob]
+			if OnHost(setting.Knob.Kind) && !ok {
 				return fmt.Errorf("state %q on %s: the original value of %s is not known", s.Name, host, setting.Knob)
+			}
+			if setting.Knob.Kind == lab.KnobCommand && defined(setting.Value) != defined(was.Value) {
+				return fmt.Errorf("state %q on %s: %s is defined in two ways", s.Name, host, setting.Knob)
 			}
 		}
 	}

@@ -32,7 +32,7 @@ type Kind struct {
 func Kinds() []Kind {
 	return []Kind{
 		{Name: lab.KnobFile, OnHost: true, NeedsRoot: true, MayLack: true, Normalise: normaliseFile, Check: checkFile},
-		{Name: lab.KnobSysctl, OnHost: true, NeedsRoot: true, Volatile: true, Normalise: normaliseFields, Check: checkSysctl},
+		{Name: lab.KnobSysctl, OnHost: true, NeedsRoot: true, Volatile: true, Normalise: normaliseSysctl, Check: checkSysctl},
 		{Name: lab.KnobEthtool, OnHost: true, NeedsRoot: true, Volatile: true, Normalise: normaliseEthtool, Check: checkEthtool},
 		{Name: lab.KnobSysfs, OnHost: true, NeedsRoot: true, Volatile: true, Normalise: normaliseSysfs, Check: checkSysfs},
 		{Name: lab.KnobUnit, OnHost: true, NeedsRoot: true, Volatile: true, Normalise: trimmed, Check: checkUnit},
@@ -93,8 +93,6 @@ func CheckSetting(s lab.Setting) error {
 
 // fields collapses white space: the kernel separates the numbers of a vector with tabs, people with spaces.
 func fields(value string) string { return strings.Join(strings.Fields(value), " ") }
-
-func normaliseFields(_, value string) string { return fields(value) }
 
 func trimmed(_, value string) string { return strings.TrimSpace(value) }
 

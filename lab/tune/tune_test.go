@@ -192,10 +192,15 @@ func TestCoupledRefusesWhatCouldNotBePutBack(t *testing.T) {
 		present map[string]string
 		want    string
 	}{
-		{"vm.dirty_bytes", nil, "vm.dirty_ratio"}, {"vm.drop_caches", nil, "an act"},
-		{"vm.dirty_ratio", map[string]string{"vm.dirty_bytes": "1048576"}, "1048576"},
-		{"vm.dirty_ratio", map[string]string{"vm.dirty_bytes": "0\n"}, ""},
-		{"vm.dirty_ratio", nil, ""}, {"net.core.somaxconn", nil, ""},
+		{"vm.drop_caches", nil, "an act"}, {"net.ipv6.route.flush", nil, "an act"}, {"kernel.modules_disabled", nil, "taken back"},
+		{"net.ipv4.ip_forward", nil, "accept_redirects"}, {"net.ipv4.conf.eth0.100.forwarding", nil, "offload"},
+		{"net.ipv4.conf.default.forwarding", nil, ""}, {"net.ipv6.conf.eth0.disable_ipv6", nil, "addresses"},
+		{"net.ipv4.neigh.eth0.unres_qlen", nil, "rounded"}, {"net.ipv4.neigh.eth0.unres_qlen_bytes", nil, ""},
+		{"vm.dirty_bytes", map[string]string{"vm.dirty_bytes": "0", "vm.dirty_ratio": "20"}, ""},
+		{"vm.dirty_ratio", map[string]string{"vm.dirty_bytes": "1048576", "vm.dirty_ratio": "0"}, ""},
+		{"vm.dirty_bytes", map[string]string{"vm.dirty_bytes": "0\n", "vm.dirty_ratio": "0"}, "does not take 0"},
+		{"vm.overcommit_kbytes", map[string]string{"vm.overcommit_kbytes": "0", "vm.overcommit_ratio": "0"}, ""},
+		{"net.core.somaxconn", nil, ""},
 	} {
 		reason, cure := tune.Coupled(c.name, c.present)
 		if (reason == "") != (c.want == "") || !strings.Contains(reason, c.want) || (reason == "") != (cure == "") {

@@ -19,7 +19,7 @@ import (
 // readBack fills in what is in force, and holds it against what was asked.
 func (sv *serving) readBack(ctx context.Context) error {
 	s := &sv.server
-	s.Serving, s.Prefix, s.Master = sv.asked.State, sv.prefix, sv.master.pid
+	s.Serving, s.Prefix, s.Master, s.Port = sv.asked.State, sv.prefix, sv.master.pid, sv.asked.Port
 	dump, err := parseDump(s.Effective)
 	if err != nil {
 		return err
@@ -27,7 +27,7 @@ func (sv *serving) readBack(ctx context.Context) error {
 	if s.Workers, err = sv.workers(ctx, dump); err != nil {
 		return err
 	}
-	if s.NofileSoft, s.NofileHard, err = openFileLimit(s.Workers[0]); err != nil {
+	if err := sv.limits(); err != nil {
 		return err
 	}
 	if s.Backlog, err = backlog(sv.asked.Port); err != nil {
@@ -83,41 +83,43 @@ func compare(asked lab.Serving, s lab.Server, d dump) ([]lab.Applied, error) {
 	var all []lab.Applied
 	var differs []error
 	for _, e := range asked.Expect {
-		found := inForce(e, s, d)
+		found, same := inForce(e, s, d)
 		a := lab.Applied{
-			Change:   lab.Change{Knob: e.Knob, To: lab.Value{Text: e.Value}, BestEffort: e.BestEffort},
-			ReadBack: found, Differs: found.Absent || !same(e, found.Text),
+			Change:   lab.Change{Knob: e.Knob, To: lab.Value{Text: e.Value, Absent: e.Absent}, BestEffort: e.BestEffort},
+			ReadBack: found, Differs: !same,
 		}
 		if a.Differs && !e.BestEffort {
-			differs = append(differs, fmt.Errorf("%s is not in force: asked %q, found %s", e.Knob, e.Value, shown(found)))
+			differs = append(differs, fmt.Errorf("%s is not in force: asked %s, found %s", e.Knob, shown(a.Change.To), shown(found)))
 		}
 		all = append(all, a)
 	}
 	return all, errors.Join(differs...)
 }
 
-// inForce reads a setting where it takes effect: a limit in the worker, the backlog in the socket, the rest in the dump.
-func inForce(e lab.Setting, s lab.Server, d dump) lab.Value {
+// inForce reads a setting where it takes effect, and whether it is what was asked: a limit in the workers, the backlog in
+// the socket, the rest in the dump.
+func inForce(e lab.Setting, s lab.Server, d dump) (found lab.Value, same bool) {
 	parameter, isParameter := strings.CutPrefix(e.Knob.Name, "listen.")
 	switch {
+	case e.Absent && isParameter:
+		found = d.parameter(parameter)
+		return found, found.Absent
+	case e.Absent:
+		return d.directive(e)
 	case e.Knob.Kind == lab.KnobNofile, strings.HasSuffix(e.Knob.Name, "worker_rlimit_nofile"):
-		return lab.Value{Text: strconv.Itoa(s.NofileSoft)}
-	case e.Knob.Name == "listen.backlog":
-		return lab.Value{Text: strconv.Itoa(s.Backlog)}
+		found.Text = strconv.Itoa(s.NofileSoft)
+	case e.Knob.Kind == lab.KnobNproc:
+		found.Text = strconv.Itoa(s.NprocSoft)
+	case e.Knob.Name == "listen.backlog" && switched(e.Value) != "off":
+		found.Text = strconv.Itoa(s.Backlog)
 	case isParameter:
-		return lab.Value{Text: d.parameter(parameter)}
+		if found = d.parameter(parameter); found.Absent {
+			found = lab.Value{Text: "off"}
+		}
+	default:
+		return d.directive(e)
 	}
-	args, found := d.value(e.Knob.Name)
-	return lab.Value{Text: args, Absent: !found}
-}
-
-// same compares values as nginx reads them: spacing and quotes do not matter, nor how a parameter is switched.
-func same(e lab.Setting, found string) bool {
-	want, _ := parseDump("x " + e.Value + ";")
-	if strings.HasPrefix(e.Knob.Name, "listen.") {
-		return switched(e.Value) == switched(found)
-	}
-	return len(want) == 1 && want[0].args == found
+	return found, switched(e.Value) == switched(found.Text)
 }
 
 func switched(value string) string {
@@ -137,24 +139,50 @@ func shown(v lab.Value) string {
 	return strconv.Quote(v.Text)
 }
 
-// openFileLimit reads the limits in force of a process; -1 is unlimited.
-func openFileLimit(pid int) (soft, hard int, err error) {
+// The lines of /proc/PID/limits (Linux, fs/proc/base.c, proc_pid_limits).
+const (
+	openFiles       = "Max open files"
+	processesOfUser = "Max processes"
+)
+
+// limits reads the limits that all the workers have.
+func (sv *serving) limits() error {
+	s := &sv.server
+	for i, pid := range s.Workers {
+		soft, hard, err := limitOf(pid, openFiles)
+		if err != nil {
+			return err
+		}
+		nproc, _, err := limitOf(pid, processesOfUser)
+		if err != nil {
+			return err
+		}
+		if i > 0 && (soft != s.NofileSoft || hard != s.NofileHard || nproc != s.NprocSoft) {
+			return fmt.Errorf("workers %d and %d have different limits", s.Workers[0], pid)
+		}
+		s.NofileSoft, s.NofileHard, s.NprocSoft = soft, hard, nproc
+	}
+	return nil
+}
+
+// limitOf reads a limit in force of a process; -1 is unlimited.
+func limitOf(pid int, name string) (soft, hard int, err error) {
 	path := fmt.Sprintf("/proc/%d/limits", pid)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return 0, 0, err
 	}
-	soft, hard, err = parseOpenFileLimit(bytes.NewReader(text))
+	soft, hard, err = parseLimit(bytes.NewReader(text), name)
 	if err != nil {
 		return 0, 0, fmt.Errorf("read %s: %w", path, err)
 	}
 	return soft, hard, nil
 }
 
-// parseOpenFileLimit finds "Max open files  1024  20000  files" (Linux, fs/proc/base.c, proc_pid_limits).
-func parseOpenFileLimit(r io.Reader) (soft, hard int, err error) {
+// parseLimit finds a line such as "Max open files  1024  20000  files".
+func parseLimit(r io.Reader, name string) (soft, hard int, err error) {
 	for lines := bufio.NewScanner(r); lines.Scan(); {
-		rest, ok := strings.CutPrefix(lines.Text(), "Max open files")
+		rest, ok := strings.CutPrefix(lines.Text(), name)
 		fields := strings.Fields(rest)
 		if !ok || len(fields) < 2 {
 			continue
@@ -165,7 +193,7 @@ func parseOpenFileLimit(r io.Reader) (soft, hard int, err error) {
 		hard, err = limitValue(fields[1])
 		return soft, hard, err
 	}
-	return 0, 0, fmt.Errorf("no line of open files")
+	return 0, 0, fmt.Errorf("no line %q", name)
 }
 
 func limitValue(text string) (int, error) {

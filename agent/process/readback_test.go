@@ -38,6 +38,51 @@ func TestSettingsAreReadBackWhereTheyTakeEffect(t *testing.T) {
 	}
 }
 
+func TestBlocksSeveralValuesAndRemovalsAreReadBack(t *testing.T) {
+	gone := func(name string) lab.Setting {
+		s := nginx(name, "")
+		s.Absent = true
+		return s
+	}
+	in := input(t, "hello",
+		nginx("http.map", "$http_host $x { default 0; 'a;b' \"}\"; }"), nginx("add_header", `X-A "1; 2"; X-B '{' always`),
+		nginx("location.if", `($x = "}") { return 403; }`), nginx("server.location", "= /more { return 204; }"), nginx("upstream", "back { server 127.0.0.1:9; keepalive 4; }"),
+		nginx("http.log_format", `a '$remote_addr'; b "${status}\t\"x\""`), gone("keepalive_timeout"), gone("default_type"), gone("http.types"), gone("listen.backlog"),
+		lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNproc}, Value: "900"})
+	s, _ := serve(t, serverRunner(t), servingOf(t, in))
+	if s.NprocSoft != 900 || s.Port != in.Spec.Port {
+		t.Errorf("process limit %d, port %d; want 900, %d", s.NprocSoft, s.Port, in.Spec.Port)
+	}
+	if len(s.ReadBack) != 11 {
+		t.Errorf("%d settings read back, want 11", len(s.ReadBack))
+	}
+	for _, a := range s.ReadBack {
+		if a.Differs || a.ReadBack.Absent != a.Change.To.Absent {
+			t.Errorf("%+v", a)
+		}
+	}
+}
+
+func TestWhatIsNotInForceIsAnError(t *testing.T) {
+	type expected = lab.Setting
+	for _, c := range []struct {
+		expected
+		want string
+	}{
+		{expected{Knob: lab.KnobID{Kind: lab.KnobNginx, Name: "sendfile"}, At: "http.sendfile", Absent: true}, `nginx sendfile is not in force: asked nothing, found "on"`},
+		{expected{Knob: lab.KnobID{Kind: lab.KnobNginx, Name: "http.map"}, Value: "$uri $x { default 1; }"}, `nginx http.map is not in force: asked "$uri $x { default 1; }", found nothing`},
+		{expected{Knob: lab.KnobID{Kind: lab.KnobNproc}, Value: "901"}, `nproc is not in force: asked "901", found "`},
+		{expected{Knob: lab.KnobID{Kind: lab.KnobNginx, Name: "listen.reuseport"}, Value: "on"}, `nginx listen.reuseport is not in force: asked "on", found "off"`},
+	} {
+		s := servingOf(t, input(t, "hello"))
+		s.Expect = []lab.Setting{c.expected}
+		err := serverRunner(t).Serve(t.Context(), s, func(lab.Server) {})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %s", c.Knob, err, c.want)
+		}
+	}
+}
+
 func TestClampedBacklogIsAnErrorUnlessBestEffort(t *testing.T) {
 	clamped := nginx("listen.backlog", "2000000000")
 	in := input(t, "hello", clamped)
@@ -56,11 +101,11 @@ func TestClampedBacklogIsAnErrorUnlessBestEffort(t *testing.T) {
 func TestOpenFileLimitsAreParsed(t *testing.T) {
 	text := "Limit                     Soft Limit           Hard Limit           Units     \n" +
 		"Max open files            1024                 unlimited            files     \n"
-	if soft, hard, err := parseOpenFileLimit(strings.NewReader(text)); soft != 1024 || hard != -1 || err != nil {
+	if soft, hard, err := parseLimit(strings.NewReader(text), openFiles); soft != 1024 || hard != -1 || err != nil {
 		t.Errorf("%d, %d, %v; want 1024, -1", soft, hard, err)
 	}
 	for _, bad := range []string{"", "Max open files x 1", "Max open files 1"} {
-		if _, _, err := parseOpenFileLimit(strings.NewReader(bad)); err == nil {
+		if _, _, err := parseLimit(strings.NewReader(bad), openFiles); err == nil {
 			t.Errorf("%q: no error", bad)
 		}
 	}

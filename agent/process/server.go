@@ -192,7 +192,7 @@ func (sv *serving) placeless(text []byte) string {
 func (sv *serving) command() lab.Command {
 	return lab.Command{
 		Argv: []string{sv.asked.Build.Binary, "-p", sv.prefix + "/", "-c", filepath.Join(sv.prefix, "nginx.conf")},
-		Dir:  sv.prefix, CPUs: sv.asked.CPUs, Nofile: sv.asked.Nofile, Campaign: sv.asked.Campaign,
+		Dir:  sv.prefix, CPUs: sv.asked.CPUs, Nofile: sv.asked.Nofile, Nproc: sv.asked.Nproc, Campaign: sv.asked.Campaign,
 		Deadline: lab.Duration{Duration: serverDeadline}, // of the test; the server itself runs until ctx ends
 	}
 }

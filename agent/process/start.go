@@ -109,7 +109,7 @@ func (c *child) waiting(instant, tell *os.File) *exec.Cmd {
 	for i, cpu := range c.command.CPUs {
 		cpus[i] = strconv.Itoa(cpu)
 	}
-	args := []string{exe, WaitCommand, strconv.Itoa(c.runner.Nice), strconv.Itoa(c.command.Nofile), strings.Join(cpus, ",")}
+	args := []string{exe, WaitCommand, strconv.Itoa(c.runner.Nice), strconv.Itoa(c.command.Nofile), strconv.Itoa(c.command.Nproc), strings.Join(cpus, ",")}
 	return &exec.Cmd{
 		Path: exe, Args: append(args, c.command.Argv...),
 		Env: environment(c.command, c.runner.Dir), Dir: c.command.Dir,

@@ -36,8 +36,8 @@ const (
 const WaitCommand = "wait"
 
 // Wait is what every command is at first: a small process in the command's group, limits and affinity that becomes the
-// command (exec) at one instant. args are nice value, open-file limit (0 = leave), CPUs ("0,2", "" = all), and the
-// command. It returns only on failure, which the runner is told too.
+// command (exec) at one instant. args are nice value, open-file limit (0 = leave), process limit (0 = leave), CPUs ("0,2",
+// "" = all), and the command. It returns only on failure, which the runner is told too.
 func Wait(args []string) error {
 	tell := os.NewFile(fdTell, "tell")
 	instant := os.NewFile(fdInstant, "instant")
@@ -51,16 +51,16 @@ func Wait(args []string) error {
 }
 
 func wait(args []string, instant io.Reader, tell io.Writer) error {
-	if len(args) < 4 {
-		return errors.New("nice value, open-file limit, CPUs and a command are needed")
+	if len(args) < 5 {
+		return errors.New("nice value, open-file limit, process limit, CPUs and a command are needed")
 	}
 	runtime.LockOSThread() // affinity and nice value belong to the thread that calls exec
 	// A handler, even one that does nothing, replaces an inherited "ignore"; exec turns it into the default.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGQUIT)
-	if err := standIn(args[0], args[1], args[2]); err != nil {
+	if err := standIn(args[0], args[1], args[3]); err != nil {
 		return err
 	}
-	argv := args[3:]
+	argv := args[4:]
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
 		return fmt.Errorf("find %s: %w", argv[0], err)
@@ -73,6 +73,9 @@ func wait(args []string, instant io.Reader, tell io.Writer) error {
 		return fmt.Errorf("read the instant: %w", err) // the agent is gone
 	}
 	if err := sleepUntil(at); err != nil {
+		return err
+	}
+	if err := limitProcesses(args[2]); err != nil { // last: this program starts threads, which count
 		return err
 	}
 	if err := tellRelease(tell); err != nil {
@@ -113,22 +116,28 @@ func standIn(nice, nofile, cpus string) error {
 	return nil
 }
 
-func limitFiles(nofile string) error {
-	n, err := strconv.ParseUint(nofile, 10, 64)
+func limitFiles(nofile string) error { return limit("open-file limit", syscall.RLIMIT_NOFILE, nofile) }
+
+// limitProcesses sets how many processes and threads the user of the command may have (RLIMIT_NPROC). The kernel holds
+// nobody to it who has CAP_SYS_RESOURCE or CAP_SYS_ADMIN, and never root (setrlimit(2)).
+func limitProcesses(nproc string) error { return limit("process limit", unix.RLIMIT_NPROC, nproc) }
+
+func limit(name string, resource int, text string) error {
+	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return fmt.Errorf("open-file limit: %w", err)
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	if n == 0 {
 		return nil
 	}
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("read the open-file limit: %w", err)
+	if err := syscall.Getrlimit(resource, &limit); err != nil {
+		return fmt.Errorf("read the %s: %w", name, err)
 	}
-	// syscall's own Setrlimit: it tells the runtime not to put the old soft limit back at exec.
+	// syscall's own Setrlimit: it tells the runtime not to put the old soft limit of open files back at exec.
 	limit = syscall.Rlimit{Cur: n, Max: max(n, limit.Max)}
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("set the open-file limit to %d: %w", n, err)
+	if err := syscall.Setrlimit(resource, &limit); err != nil {
+		return fmt.Errorf("set the %s to %d: %w", name, n, err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ngxlab/lab"
+	"ngxlab/lab/tune"
 )
 
 // running is a server of the campaign. At most one runs on a target.
@@ -112,7 +113,7 @@ func (c *campaign) ended(ctx context.Context, s lab.Serving) error {
 func (c *campaign) goesOn(r *running, to lab.State, changes []lab.Change) bool {
 	next, err := c.serving(r.serving.Target, to.Name)
 	return err == nil && c.plan.Experiment.Server.Restart == lab.RestartNeeded && !r.over && sameStart(r.serving, next) &&
-		!slices.ContainsFunc(changes, func(change lab.Change) bool { return !live(change.Knob) })
+		!slices.ContainsFunc(changes, func(change lab.Change) bool { return !tune.Live(change.Knob) })
 }
 
 // sameStart reports whether two servers are started in the same way. Expect follows from the rest.

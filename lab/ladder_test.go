@@ -186,3 +186,66 @@ func TestLadderRefusesWhatHasNoMeaning(t *testing.T) {
 		}
 	}
 }
+
+func TestStepsCarryEveryKindAndTheLaterOverrides(t *testing.T) {
+	gzip, file := lab.KnobID{Kind: lab.KnobNginx, Name: "http.gzip"}, lab.KnobID{Kind: lab.KnobFile, Name: "/etc/x"}
+	service := lab.KnobID{Kind: lab.KnobService, Name: "irqbalance"}
+	set := lab.Step{Name: "set", Nginx: map[string]string{"http.gzip": "on"}, Nproc: 40960, BestEffort: true,
+		Knobs: []lab.Setting{{Knob: file, Value: "{}"}, {Knob: service, Value: "stopped"}}}
+	unset := lab.Step{Name: "unset", Remove: []string{"http.gzip"}, Knobs: []lab.Setting{{Knob: file, Absent: true}}}
+	for _, c := range []struct {
+		steps  []lab.Step
+		absent bool
+		text   string
+		by     string
+	}{{[]lab.Step{set, unset}, true, "", "unset"}, {[]lab.Step{unset, set}, false, "on", "set"}} {
+		e := study(lab.Cumulative)
+		e.Steps = append([]lab.Step{{Name: "default"}}, c.steps...)
+		states := mustStates(t, e)
+		last := map[lab.KnobID]lab.Setting{}
+		for _, s := range states[2].Settings["web"] {
+			if _, twice := last[s.Knob]; twice {
+				t.Errorf("%s is set twice", s.Knob)
+			}
+			last[s.Knob] = s
+		}
+		if g := last[gzip]; g.Absent != c.absent || g.Value != c.text || g.Step != c.by {
+			t.Errorf("after %s, gzip is %+v", c.by, g)
+		}
+		if f := last[file]; f.Absent != c.absent || f.Step != c.by || f.BestEffort != (c.by == "set") {
+			t.Errorf("after %s, the file is %+v", c.by, f)
+		}
+		if s := last[service]; s.Value != "stopped" || s.Step != "set" || !s.BestEffort {
+			t.Errorf("the service is %+v", s)
+		}
+		if got := value(states[2], "web", lab.KnobNproc, ""); got != "40960" {
+			t.Errorf("nproc is %q", got)
+		}
+		if len(states[2].Settings["load1"]) > 0 {
+			t.Errorf("a load host got %+v", states[2].Settings["load1"])
+		}
+	}
+}
+
+func TestKnobsOfAHostGoWhereTheStepSays(t *testing.T) {
+	e := study(lab.Isolated)
+	irq := lab.KnobID{Kind: lab.KnobSysfs, Name: "/proc/irq/1/smp_affinity"}
+	e.Steps[1] = lab.Step{Name: "irq", On: []lab.Role{lab.RoleLoad}, Nproc: 5, Knobs: []lab.Setting{{Knob: irq, Value: "1"}}}
+	s := mustStates(t, e)[1]
+	if value(s, "load1", irq.Kind, irq.Name) != "1" || value(s, "web", irq.Kind, irq.Name) != "" {
+		t.Errorf("settings are %+v", s.Settings)
+	}
+	if value(s, "load1", lab.KnobNproc, "") != "" || value(s, "web", lab.KnobNproc, "") != "5" {
+		t.Errorf("nproc is not the target's alone: %+v", s.Settings)
+	}
+}
+
+func TestLeavingAStepOutBringsBackWhatItOverrode(t *testing.T) {
+	e := study(lab.LeaveOneOut)
+	e.Steps[1].Nginx = map[string]string{"http.gzip": "on"}
+	e.Steps[3] = lab.Step{Name: "workers", Remove: []string{"http.gzip"}}
+	without := mustStates(t, e)[4]
+	if got := value(without, "web", lab.KnobNginx, "http.gzip"); without.Step != "workers" || got != "on" {
+		t.Errorf("%s: gzip is %q", without.Name, got)
+	}
+}

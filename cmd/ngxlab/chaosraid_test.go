@@ -23,12 +23,11 @@ type victim struct {
 	listen bool             // sshd is started again some time later
 }
 
-// aVictim is one of all that can be killed, in every other case a pair of them.
+// aVictim is the program in a quarter of the raids, one of all that can be killed in another, else a pair of them.
 func aVictim(random *rand.Rand) victim {
 	const worker, guard = "ngxlab-agent worker", "/.cache/ngxlab/ngxlab-agent-"
 	single := []victim{
 		{name: "orchestrator", here: []syscall.Signal{syscall.SIGKILL}},
-		{name: "orchestrator", here: []syscall.Signal{syscall.SIGKILL}}, // twice as often as others
 		{name: "worker", inside: []string{worker}},
 		{name: "guard", inside: []string{guard}},
 		{name: "sessions", inside: []string{"sshd: root"}},
@@ -36,14 +35,14 @@ func aVictim(random *rand.Rand) victim {
 		{name: "nginx master", inside: []string{"nginx: master"}},
 		{name: "nginx worker", inside: []string{"nginx: worker"}, one: true},
 	}
-	if random.IntN(2) == 0 {
+	switch random.IntN(4) {
+	case 0:
+		return single[0]
+	case 1:
 		return pick(random, append(single, victim{name: "two interrupts", here: []syscall.Signal{syscall.SIGINT, syscall.SIGINT}}))
 	}
 	i := random.Perm(len(single))
 	a, b := single[min(i[0], i[1])], single[max(i[0], i[1])]
-	if a.name == b.name {
-		return a
-	}
 	return victim{name: a.name + " and " + b.name, inside: slices.Concat(a.inside, b.inside), here: slices.Concat(a.here, b.here), listen: a.listen || b.listen}
 }
 
@@ -167,6 +166,9 @@ func (r *raid) strike(v victim, random *rand.Rand) {
 	case r.over():
 		r.phase = "after the end"
 		r.h.unit = time.Duration(float64(time.Since(r.began)) / r.x.units())
+		if code := r.p.exit(); !slices.Contains(finished, code) && (r.edit == nil || !r.edit.early) {
+			r.t.Errorf("the campaign ended with exit code %d before anybody disturbed it", code)
+		}
 	case r.phase == "":
 		r.phase = "preparation"
 	}

@@ -42,6 +42,8 @@ func chaosKnobs() []chaosKnob {
 		{"files", "/etc/chaos/binary.conf", []string{`"now text\n"`, `{mode: "0640"}`}, ""},
 		{"files", "/etc/chaos/removed.conf", []string{"null"}, ""},
 		{"units", "chaosd.service.LimitNOFILE", []string{"4321", "65536"}, ""},
+		{"ethtool", "eth0.features.gro", []string{`"off"`}, ""},
+		{"ethtool", "eth0.features.tso", []string{`"off"`}, ""},
 		{"commands", "a mark", []string{"{apply: touch /run/chaos-mark, verify: test -e /run/chaos-mark, revert: rm -f /run/chaos-mark}"}, ""},
 		{"commands", "mtu of lo", []string{"{apply: ip link set dev lo mtu 9000, verify: ip link show lo | grep -q 'mtu 9000', revert: ip link set dev lo mtu 65536}"}, ""},
 		{"commands", "slow", []string{"{apply: sleep 0.3; mkdir -p /run/chaos-slow; sleep 0.3, verify: test -d /run/chaos-slow, revert: rm -rf /run/chaos-slow; sleep 0.3}"}, ""},

@@ -31,7 +31,7 @@ type Sample struct {
 	Slabs         map[string]int64  `json:"slab_bytes,omitempty"` // named cache → active objects × size
 	ErrorLog      []string          `json:"error_log,omitempty"`  // new lines of the server's error log since the sample before, at most 20
 	BootID        string            `json:"boot_id,omitempty"`
-	InForce       map[string]string `json:"in_force,omitempty"` // of one sample with Server: what the server runs under: "config" (SHA-256 of its file), "binary", "nofile", "nproc", "cpus", "backlog"; workers that differ are joined by commas
+	InForce       map[string]string `json:"in_force,omitempty"` // of one sample with Server: what the server runs under: "config" (SHA-256 of its file), "binary", "nofile" and "nproc" (soft, as in Server: -1 is none), "cpus", "backlog"; workers that differ are joined by commas
 	AgentCPUS     float64           `json:"agent_cpu_s"`        // of the agent itself
 	AgentRSSBytes int64             `json:"agent_rss_bytes"`
 	Conntrack     *Conntrack        `json:"conntrack,omitempty"`

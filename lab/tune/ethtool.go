@@ -21,15 +21,14 @@ var ethtoolSettings = map[string]map[string]bool{
 	"features": nil,
 }
 
-// splitEthtool takes "eth0.100.rings.rx" apart; an interface's name may itself hold dots.
-func splitEthtool(name string) (iface, group, setting string, ok bool) {
+// splitEthtool takes group and setting off "eth0.100.rings.rx"; an interface's name may itself hold dots.
+func splitEthtool(name string) (group, setting string, ok bool) {
 	parts := strings.Split(name, ".")
 	n := len(parts)
 	if n < 3 {
-		return "", "", "", false
+		return "", "", false
 	}
-	iface = strings.Join(parts[:n-2], ".")
-	return iface, parts[n-2], parts[n-1], iface != "" && parts[n-1] != ""
+	return parts[n-2], parts[n-1], parts[0] != "" && parts[n-1] != ""
 }
 
 func normaliseEthtool(_, value string) string {
@@ -52,7 +51,7 @@ func onOff(text string) string {
 }
 
 func checkEthtool(name, value string) error {
-	_, group, setting, ok := splitEthtool(name)
+	group, setting, ok := splitEthtool(name)
 	settings, known := ethtoolSettings[group]
 	if !ok || !known {
 		return &ValueError{Value: name, Want: "INTERFACE.GROUP.SETTING with a group of rings, channels, coalesce or features"}

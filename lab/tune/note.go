@@ -12,6 +12,7 @@ const (
 	weakens   = "weakens security: "
 	forged    = weakens + "forged source addresses are accepted"
 	noServer  = "has no effect on a server's throughput: "
+	opens     = "acts on connections that this host opens, not on those it accepts"
 	forIPC    = noServer + "it bounds System V messages and shared memory, which nginx does not use"
 	newOnly   = "applies to queues made after it: those of the interfaces there are keep theirs"
 	newIfaces = "also changes the interfaces that have no address yet"
@@ -26,7 +27,7 @@ var remarks = map[string][]remark{
 	"net.ipv4.tcp_syncookies":                   {{"0", weakens + "no defence against SYN floods"}},
 	"net.ipv4.tcp_rfc1337":                      {{"0", weakens + "TIME_WAIT may be ended by a stray reset"}},
 	"net.ipv4.tcp_timestamps":                   {{"0", "no protection against wrapped sequence numbers, and tcp_tw_reuse does nothing without"}},
-	"net.ipv4.tcp_tw_reuse":                     {{"1", "acts on connections that this host opens: " + noServer + "it accepts them"}},
+	"net.ipv4.tcp_tw_reuse":                     {{"1", opens}},
 	"net.ipv4.tcp_tw_recycle":                   {{"1", "drops clients behind one address (NAT)"}},
 	"net.ipv4.conf.all.rp_filter":               {{"0", forged}},
 	"net.ipv4.conf.default.rp_filter":           {{"0", forged + "; " + newIfaces}, {"", newIfaces}},
@@ -36,7 +37,7 @@ var remarks = map[string][]remark{
 	"net.ipv4.ip_forward":                       {{"1", weakens + "the host forwards packets of others"}},
 	"net.ipv4.tcp_abort_on_overflow":            {{"1", "clients are refused at once where they would have tried again"}},
 	"net.ipv4.tcp_synack_retries":               {{"1", "clients on a bad line are given up early"}, {"0", "clients on a bad line are given up at once"}},
-	"net.ipv4.tcp_syn_retries":                  {{"", "acts on connections that this host opens, not on those it accepts"}},
+	"net.ipv4.tcp_syn_retries":                  {{"", opens}},
 	"net.ipv4.tcp_max_tw_buckets":               {{"0", "no TIME_WAIT at all: late packets may reach a new connection"}},
 	"net.ipv4.tcp_fack":                         {{"", "has no effect since Linux 4.15"}},
 	"net.ipv4.tcp_low_latency":                  {{"", "has no effect since Linux 4.14"}},
@@ -137,7 +138,7 @@ func fileNote(name, value string) string {
 }
 
 func ethtoolNote(name string) string {
-	switch _, group, _, _ := splitEthtool(name); group {
+	switch group, _, _ := splitEthtool(name); group {
 	case "rings", "channels":
 		return "the interface may be down for a moment while its driver sets up its queues anew"
 	}

@@ -50,7 +50,7 @@ func stage(c lab.Change) int {
 }
 
 func fewerChannels(c lab.Change) bool {
-	_, group, _, _ := splitEthtool(c.Knob.Name)
+	group, _, _ := splitEthtool(c.Knob.Name)
 	return group == "channels" && rise(c) < 0
 }
 

@@ -158,8 +158,12 @@ func (h host) move(from, to lab.State) error {
 			return err
 		}
 	}
-	if again, err := tune.Transition(to, to, "web"); err != nil || len(again) > 0 {
-		return fmt.Errorf("from a state to itself: %v, %v", again, err)
+	again, err := tune.Transition(to, to, "web")
+	if err != nil {
+		return err
+	}
+	if len(again) > 0 {
+		return fmt.Errorf("from a state to itself: %v", again)
 	}
 	return h.holds(to)
 }

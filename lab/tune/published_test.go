@@ -63,3 +63,15 @@ func TestNotesOfOtherKindsSayWhatIsLostOrStays(t *testing.T) {
 		}
 	}
 }
+
+func TestCongestionControlMustBeThere(t *testing.T) {
+	present := map[string]string{"net.ipv4.tcp_available_congestion_control": "reno cubic\n"}
+	for value, want := range map[string]bool{"cubic": true, "bbr": false, "cub": false} {
+		if reason, cure := tune.Unavailable("net.ipv4.tcp_congestion_control", value, present); (reason == "") != want || (cure == "") != want {
+			t.Errorf("%s: %q, cure %q", value, reason, cure)
+		}
+	}
+	if reason, _ := tune.Unavailable("net.ipv4.tcp_congestion_control", "bbr", nil); reason != "" {
+		t.Errorf("a host that does not tell refuses: %q", reason)
+	}
+}

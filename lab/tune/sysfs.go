@@ -4,8 +4,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"ngxlab/lab"
 )
 
 // cpuMasks are the ends of the names of kernel files that hold a set of CPUs as hexadecimal digits in groups of eight
@@ -78,9 +76,4 @@ func oneLine(value string) error {
 		return &ValueError{Value: value, Want: "a value of one line"}
 	}
 	return nil
-}
-
-// IsPattern reports whether a knob's name stands for all that match it.
-func IsPattern(k lab.KnobID) bool {
-	return k.Kind == lab.KnobSysfs && strings.ContainsAny(k.Name, "*?[")
 }

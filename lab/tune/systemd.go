@@ -28,7 +28,8 @@ func checkService(name, value string) error {
 // unitName reports whether systemd could have a unit of that name (systemd.unit(5)).
 func unitName(name string) bool {
 	return name != "" && len(name) < 256 && name[0] != '-' && !strings.ContainsFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(`:-_.\@`, r))
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'
+		return !letter && (r < '0' || r > '9') && !strings.ContainsRune(`:-_.\@`, r)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"ngxlab/lab"
+	"ngxlab/lab/server"
 	"ngxlab/lab/tune"
 )
 
@@ -72,9 +73,9 @@ func (p *planner) changesOn(h lab.Host, s, over lab.State) ([]lab.StateChange, e
 		c := lab.StateChange{State: s.Name, Step: stepOf(s, h.Name, d.Knob), Knob: d.Knob, To: d.To}
 		before, after := d.From, d.To
 		if !tune.OnHost(d.Knob.Kind) {
-			before, after = p.brought(h.Name, over, d.Knob), p.brought(h.Name, s, d.Knob)
+			before, after = p.brought(h, over, d.Knob), p.brought(h, s, d.Knob)
 		}
-		c.Same = tune.EqualValues(d.Knob, before, after)
+		c.Same = same(d.Knob, before, after)
 		if c.Now = before; tune.OnHost(d.Knob.Kind) {
 			c.Now, _ = present(p.facts[h.Name], d.Knob)
 		}
@@ -100,14 +101,14 @@ func stepOf(s lab.State, host lab.HostName, knob lab.KnobID) string {
 }
 
 // brought is the value that a fresh server brings in a state.
-func (p *planner) brought(host lab.HostName, s lab.State, knob lab.KnobID) lab.Value {
-	switch text := value(s, host, knob.Kind, knob.Name); {
+func (p *planner) brought(host lab.Host, s lab.State, knob lab.KnobID) lab.Value {
+	switch text := value(s, host.Name, knob.Kind, knob.Name); {
 	case knob.Kind == lab.KnobNginx:
 		return p.directive(host, s, knob.Name)
 	case text != "":
 		return lab.Value{Text: text}
 	case knob.Kind == lab.KnobNofile || knob.Kind == lab.KnobNproc:
-		return ownLimit(p.facts[host], knob.Kind)
+		return ownLimit(p.facts[host.Name], knob.Kind)
 	}
 	return lab.Value{Absent: true}
 }
@@ -136,16 +137,27 @@ func (p *planner) note(h lab.Host, c lab.StateChange) string {
 	}
 	fact, _ := found(p.facts[h.Name], c.Knob)
 	add(tune.NeedsRoot(c.Knob) && !c.Same, "needs root")
-	add(!c.To.Absent, tune.Note(c.Knob, c.To.Text))
+	add(true, tune.Note(c.Knob, c.To.Text))
+	add(c.Knob.Kind == lab.KnobNginx && !c.To.Absent, server.Inert(c.Knob.Name, c.To.Text))
+	add(true, rounded(c))
 	add(c.Knob.Kind == lab.KnobSysctl && !tune.Namespaced(c.Knob.Name) && !c.Same, "one value for the whole machine")
 	add(asksHost(c.Knob.Kind), fact.Note)
 	add(true, roleNote(h, c.Knob))
 	return strings.Join(notes, "; ")
 }
 
+// rounded tells what the kernel makes of a value that a best-effort step gives.
+func rounded(c lab.StateChange) string {
+	to, why := tune.Clamped(c.Knob.Name, c.To.Text)
+	if c.Knob.Kind != lab.KnobSysctl || to == "" {
+		return ""
+	}
+	return "becomes " + to + ", " + why
+}
+
 // What acts on one side of a connection only (Linux 6.18, Documentation/networking/ip-sysctl.rst).
 var (
-	opening   = []string{"net.ipv4.tcp_tw_reuse", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syn_retries"}
+	opening   = []string{portsKnob, reservedKnob} // tune says it of tcp_tw_reuse and tcp_syn_retries, wherever
 	accepting = []string{"net.core.somaxconn", "net.ipv4.tcp_max_syn_backlog", "net.ipv4.tcp_synack_retries", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_abort_on_overflow"}
 )
 

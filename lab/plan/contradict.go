@@ -30,7 +30,7 @@ func (p *planner) contradictions(f lab.Facts, settings []lab.Setting) map[lab.Kn
 				first[c.what] = c
 				continue
 			}
-			if other.by != c.by && !tune.EqualValues(c.by, other.value, c.value) {
+			if other.by != c.by && !same(c.by, other.value, c.value) {
 				clashes[c.by] = contradiction(c, other)
 			}
 		}

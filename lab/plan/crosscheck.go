@@ -44,7 +44,7 @@ func (p *planner) crosschecks() error {
 func hostChecks() []func(sight) { return []func(sight){tcpMemory, socketBuffers, portRange, reuse} }
 
 func serverChecks() []func(sight) {
-	return []func(sight){openFiles, systemFiles, backlog, workers, affinity, processes, tracked, serverPorts}
+	return []func(sight){openFiles, systemFiles, backlog, workers, affinity, misplaced, processes, tracked, serverPorts}
 }
 
 func sysctl(name string) lab.KnobID    { return lab.KnobID{Kind: lab.KnobSysctl, Name: name} }

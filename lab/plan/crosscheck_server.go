@@ -2,8 +2,10 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 
 	"ngxlab/lab"
+	"ngxlab/lab/server"
 )
 
 // openFiles: worker_connections ≤ open files of a worker ≤ fs.nr_open; what lies between is the hard limit, which
@@ -70,7 +72,41 @@ func workers(v sight) {
 	}
 }
 
-func affinity(sight) {}
+// affinity: worker_cpu_affinity is held against the workers there are.
+func affinity(v sight) {
+	knob := directive("main.worker_cpu_affinity")
+	masks := nginx(v.state, v.host.Name, "main", "worker_cpu_affinity")
+	if masks == "" {
+		return
+	}
+	remarks, err := server.Affinity(masks, v.bounds.workers, v.p.usable(v.facts))
+	for _, text := range remarks {
+		v.say(knob, "worker_cpu_affinity: %s", text)
+	}
+	if err != nil {
+		v.say(knob, "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+}
+
+// misplaced: a backlog that is written elsewhere than on listen is none.
+func misplaced(v sight) {
+	for _, s := range v.state.Settings[v.host.Name] {
+		if s.Knob.Kind != lab.KnobNginx || s.Absent || !strings.Contains(s.Value, "backlog=") {
+			continue
+		}
+		if text := server.Inert(s.Knob.Name, s.Value); text != "" {
+			v.say(s.Knob, "%s; in force is %d", text, v.queue())
+		}
+	}
+}
+
+// queue is the accept queue that a listening socket gets.
+func (v sight) queue() int {
+	if b := v.bounds; b.somaxconn > 0 {
+		return min(b.backlog, b.somaxconn)
+	}
+	return v.bounds.backlog
+}
 
 // processes: the limit counts all processes of the server's user; root is not bound by it.
 func processes(v sight) {

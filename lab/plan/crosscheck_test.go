@@ -181,15 +181,15 @@ func TestNotesTellWhatAKnobDoesNotDo(t *testing.T) {
 		{Name: "web", Address: "10.0.0.1", Roles: []lab.Role{lab.RoleTarget}},
 		{Name: "load", Address: "10.0.0.2", Roles: []lab.Role{lab.RoleLoad}},
 	}
-	e.Steps = []lab.Step{{Name: "default"}, {Name: "both", On: []lab.Role{lab.RoleTarget, lab.RoleLoad}, Sysctl: map[string]string{"net.ipv4.tcp_tw_reuse": "1", "net.core.somaxconn": "1024"}}}
-	web, loader := allowing(map[string]string{"net.ipv4.tcp_tw_reuse": "2"}), allowing(map[string]string{"net.ipv4.tcp_tw_reuse": "2"})
+	e.Steps = []lab.Step{{Name: "default"}, {Name: "both", On: []lab.Role{lab.RoleTarget, lab.RoleLoad}, Sysctl: map[string]string{ephemeral: "2048 65535", "net.core.somaxconn": "1024"}}}
+	web, loader := allowing(nil), allowing(nil)
 	web.Host, web.BootID, loader.Host, loader.BootID = "web", "a", "load", "b"
 	p := make1(t, e, web, loader)
 	for _, c := range []struct {
 		host lab.HostName
 		knob string
 		want bool
-	}{{"web", "net.ipv4.tcp_tw_reuse", true}, {"load", "net.ipv4.tcp_tw_reuse", false}, {"web", "net.core.somaxconn", false}, {"load", "net.core.somaxconn", true}} {
+	}{{"web", ephemeral, true}, {"load", ephemeral, false}, {"web", "net.core.somaxconn", false}, {"load", "net.core.somaxconn", true}} {
 		for _, change := range p.Changes[c.host] {
 			if change.Knob.Name == c.knob && strings.Contains(change.Note, "no effect on a") != c.want {
 				t.Errorf("%s on %s: note %q", c.knob, c.host, change.Note)
@@ -234,5 +234,53 @@ func TestLimitsNowAreTheAgents(t *testing.T) {
 	}
 	if now["tried nproc"] != "unlimited" || now["sockets nofile"] != "1024" {
 		t.Errorf("now %v", now)
+	}
+}
+
+// TestWhatDoesNothingIsSaid: one published file has backlog= on server_name.
+func TestWhatDoesNothingIsSaid(t *testing.T) {
+	e := withStep(directives("server.server_name", "localhost backlog=204800"))
+	e.Steps[3].Nginx = nil
+	warning(t, make1(t, e), "backlog= on server_name is a name, not a backlog: the listening socket keeps its own; write listen.backlog: 204800; in force is 511", "steps[4].nginx.server.server_name")
+	warning(t, make1(t, withStep(lab.Step{Nginx: map[string]string{"worker_processes": "3", "worker_cpu_affinity": "1"}})), "1 masks for 3 workers", "steps[4].nginx.worker_cpu_affinity")
+	refusal(t, make1(t, withStep(directives("worker_cpu_affinity", "100"))), "has CPU 2, the server may use [0]", "steps[4].nginx.worker_cpu_affinity", true)
+}
+
+func TestValuesThatTheKernelRoundsAreRefusedOrSaid(t *testing.T) {
+	f := allowing(map[string]string{"net.core.rps_sock_flow_entries": "0"})
+	e := withStep(sysctls("net.core.rps_sock_flow_entries", "1000"))
+	refusal(t, make1(t, e, f), "becomes 1024", "steps[4].sysctl.net.core.rps_sock_flow_entries", true)
+	e.Steps[4].BestEffort = true
+	p := make1(t, e, f)
+	if len(p.Refused) > 0 {
+		t.Fatalf("refused %v", p.Refused)
+	}
+	last := p.Changes["here"][len(p.Changes["here"])-1]
+	if !strings.Contains(last.Note, "becomes 1024") {
+		t.Errorf("note %q", last.Note)
+	}
+}
+
+// TestWorkersAreExpectedTheLimitThatWins: nofile is not looked for on workers that set another limit themselves.
+func TestWorkersAreExpectedTheLimitThatWins(t *testing.T) {
+	e := withStep(lab.Step{Nofile: 1000, Nginx: map[string]string{"worker_rlimit_nofile": "2000"}})
+	for _, s := range make1(t, e).Servings {
+		expects := slices.ContainsFunc(s.Expect, func(e lab.Setting) bool { return e.Knob.Kind == lab.KnobNofile })
+		if want := s.State == "sockets"; expects != want {
+			t.Errorf("state %q expects nofile: %v", s.State, expects)
+		}
+	}
+}
+
+func TestStatesThatShareAServerAreNamed(t *testing.T) {
+	e := withStep(sysctls("net.ipv4.tcp_fin_timeout", "15"))
+	e.Server.Restart = lab.RestartNeeded
+	f := allowing(map[string]string{"net.ipv4.tcp_fin_timeout": "60"})
+	p := make1(t, e, f)
+	warning(t, p, `how much servers differ among themselves is then not sampled`, "server.restart")
+	warning(t, p, `"default", "control"; "sockets", "tried"`, "server.restart")
+	e.Server.Restart = lab.RestartAlways
+	if p := make1(t, e, f); warned(p, "is then not sampled") {
+		t.Error("said of fresh servers")
 	}
 }

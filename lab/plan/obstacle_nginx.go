@@ -21,10 +21,32 @@ func (p *planner) nginxObstacle(f lab.Facts, step lab.Step, s lab.Setting) obsta
 	if o := p.moduleObstacle(f.Host, step, bare); o.reason != "" && !s.Absent {
 		return o
 	}
-	if bare == "worker_rlimit_nofile" && !s.Absent {
+	switch {
+	case s.Absent:
+	case bare == "worker_rlimit_nofile":
 		return p.nofileObstacle(f, step, bare, s.Value)
+	case bare == "worker_cpu_affinity":
+		return p.affinityObstacle(f, s)
 	}
 	return obstacle{}
+}
+
+// affinityObstacle: masks with CPUs that the server may not use would not be in force.
+func (p *planner) affinityObstacle(f lab.Facts, s lab.Setting) obstacle {
+	_, err := server.Affinity(s.Value, 0, p.usable(f))
+	if err == nil || s.BestEffort {
+		return obstacle{}
+	}
+	text, _, _ := strings.Cut(err.Error(), "\n") // of several masks, the first will do
+	return obstacle{reason: fmt.Sprintf("%s: %s", f.Host, text), cure: "give a mask for each CPU that the server may use, or leave it to nginx: worker_cpu_affinity auto"}
+}
+
+// usable are the CPUs that a server may use.
+func (p *planner) usable(f lab.Facts) []int {
+	if cpus := p.cpus[f.Host]; len(cpus) > 0 {
+		return cpus
+	}
+	return f.CPUs
 }
 
 // optional are the modules of nginx that a build has only when its recipe names them, and the beginnings of the

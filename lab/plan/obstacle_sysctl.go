@@ -17,8 +17,7 @@ func sysctlObstacle(f lab.Facts, step lab.Step, s lab.Setting) obstacle {
 	if since, cure := tune.Removed(name, f.Kernel); since != "" && !present {
 		return obstacle{reason: fmt.Sprintf("%s was removed in Linux %s; %s runs %s", name, since, f.Host, f.Kernel), cure: cure}
 	}
-	_, half := tune.Halves(name)
-	if reason, cure := tune.Coupled(name, f.Sysctls); reason != "" && !half { // of halves, both are planned
+	if reason, cure := tune.Coupled(name, f.Sysctls); reason != "" {
 		return obstacle{reason: name + ": " + reason, cure: cure}
 	}
 	if present && tune.Equal(s.Knob, now, s.Value) {
@@ -40,17 +39,23 @@ func sysctlObstacle(f lab.Facts, step lab.Step, s lab.Setting) obstacle {
 	if o := portObstacle(f, step, s); o.reason != "" {
 		return o
 	}
-	return congestionObstacle(f, s)
+	return valueObstacle(f, s)
 }
 
-// congestionObstacle: the kernel takes an algorithm that it has; a module that is not loaded has to be.
-func congestionObstacle(f lab.Facts, s lab.Setting) obstacle {
+// valueObstacle: what the kernel does not take, or takes and rounds, which only a best-effort step may.
+func valueObstacle(f lab.Facts, s lab.Setting) obstacle {
 	available := strings.Fields(f.Sysctls["net.ipv4.tcp_available_congestion_control"])
-	if s.Knob.Name != "net.ipv4.tcp_congestion_control" || len(available) == 0 || slices.Contains(available, strings.TrimSpace(s.Value)) {
+	asked := strings.TrimSpace(s.Value)
+	if s.Knob.Name == "net.ipv4.tcp_congestion_control" && len(available) > 0 && !slices.Contains(available, asked) {
+		return obstacle{reason: fmt.Sprintf("%s has no congestion control %s, only %s", f.Host, asked, strings.Join(available, ", ")),
+			cure: fmt.Sprintf("choose one of these, or have the module loaded on the host: modprobe tcp_%s", asked)}
+	}
+	to, why := tune.Clamped(s.Knob.Name, s.Value)
+	if to == "" || s.BestEffort {
 		return obstacle{}
 	}
-	return obstacle{reason: fmt.Sprintf("%s has no congestion control %s, only %s", f.Host, s.Value, strings.Join(available, ", ")),
-		cure: fmt.Sprintf("choose one of these, or have the module loaded on the host: modprobe tcp_%s", strings.TrimSpace(s.Value))}
+	return obstacle{reason: fmt.Sprintf("%s = %s becomes %s: the kernel has it %s", s.Knob.Name, s.Value, to, why), mistake: true,
+		cure: fmt.Sprintf("write %s, or best_effort: true in the step to take what comes", to)}
 }
 
 // containerObstacle: a container has sysctls of its own for its network alone; every other value is the machine's, would

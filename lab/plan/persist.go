@@ -103,7 +103,7 @@ func (p *planner) persist(s lab.State, host lab.HostName, settings []lab.Setting
 	for _, file := range persistFiles() {
 		lines, last := []string{}, -1
 		for _, setting := range settings {
-			if keeps(setting.Step) && slices.Contains(file.kinds, setting.Knob.Kind) && !taken(settings, setting) {
+			if keeps(setting.Step) && slices.Contains(file.kinds, setting.Knob.Kind) && !taken(s, settings, setting) {
 				lines = append(lines, file.lines(setting)...)
 				last = max(last, slices.Index(s.Steps, setting.Step))
 			}

@@ -15,6 +15,7 @@ type planner struct {
 	facts   map[lab.HostName]lab.Facts
 	plan    lab.Plan
 	said    []lab.Warning           // without their places and the states in which they hold
+	found   map[sited]lab.Value     // what configurations have of directives before any step, as far as asked
 	places  map[string]string       // of directives named without a context, as they are found
 	asked   []lab.State             // as the experiment has them, with the knobs that hosts cannot have
 	cpus    map[lab.HostName][]int  // of the server, per target; nil is not pinned
@@ -27,10 +28,10 @@ type planner struct {
 // A plan with fatal refusals is returned without an error, so that all of them can be shown; it must not be carried
 // out. An error means that no plan can be made: facts are missing, or the experiment contradicts itself.
 func New(e lab.Experiment, facts map[lab.HostName]lab.Facts, seed uint64) (lab.Plan, error) {
-	p := planner{e: e, facts: facts, places: map[string]string{}, plan: lab.Plan{Experiment: e, Facts: facts, Seed: seed, Part: 1}}
+	p := planner{e: e, facts: facts, places: map[string]string{}, found: map[sited]lab.Value{}, plan: lab.Plan{Experiment: e, Facts: facts, Seed: seed, Part: 1}}
 	for _, part := range []func() error{
-		p.hosts, p.kernels, p.knobs, p.states, p.pinServers, p.loads, p.addresses, p.rounds, p.software,
-		p.servings, p.changes, p.drivings, p.crosschecks, p.limits, p.capacity,
+		p.hosts, p.kernels, p.pinServers, p.knobs, p.states, p.loads, p.addresses, p.rounds, p.software,
+		p.servings, p.changes, p.restarts, p.drivings, p.crosschecks, p.limits, p.capacity,
 	} {
 		if err := part(); err != nil {
 			return lab.Plan{}, fmt.Errorf("plan of %q: %w", e.Name, err)

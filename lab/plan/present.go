@@ -4,19 +4,45 @@ import (
 	"slices"
 
 	"ngxlab/lab"
+	"ngxlab/lab/server"
+	"ngxlab/lab/tune"
 )
 
-// directive is the value that a directive has in a state: what its steps say, the later first, by whatever name.
-func (p *planner) directive(host lab.HostName, s lab.State, name string) lab.Value {
+// sited is a directive of the server of one target.
+type sited struct {
+	host lab.HostName
+	name string
+}
+
+// directive is the value that a directive has in a state: what its steps say, the later first, by whatever name; else
+// what the configuration has of itself.
+func (p *planner) directive(host lab.Host, s lab.State, name string) lab.Value {
 	place := p.directivePlace(name)
-	found, at := lab.Value{Absent: true}, -2
-	for _, setting := range s.Settings[host] {
+	value, at := p.untouched(host, name), -1
+	for _, setting := range s.Settings[host.Name] {
 		if setting.Knob.Kind != lab.KnobNginx || p.directivePlace(setting.Knob.Name) != place {
 			continue
 		}
 		if step := slices.Index(s.Steps, setting.Step); step >= at {
-			found, at = lab.Value{Text: setting.Value, Absent: setting.Absent}, step
+			value, at = lab.Value{Text: setting.Value, Absent: setting.Absent}, step
 		}
 	}
-	return found
+	return value
+}
+
+// untouched is what the configuration of a target has of a directive before any step.
+func (p *planner) untouched(host lab.Host, name string) lab.Value {
+	at := sited{host.Name, name}
+	value, known := p.found[at]
+	if !known {
+		text, present := server.Present(p.input(host, lab.State{}), name)
+		value = lab.Value{Text: text, Absent: !present}
+		p.found[at] = value
+	}
+	return value
+}
+
+// same reports whether two values of a knob are the same to the host, or to nginx.
+func same(knob lab.KnobID, a, b lab.Value) bool {
+	return tune.EqualValues(knob, a, b) || knob.Kind == lab.KnobNginx && !a.Absent && !b.Absent && server.Same(knob.Name, a.Text, b.Text)
 }

@@ -276,10 +276,10 @@ func TestChangesTellFromWhatToWhat(t *testing.T) {
 		got = append(got, strings.TrimSpace(line))
 	}
 	want := []string{
-		"log off: nginx access_log - → off [log off]",
+		"log off: nginx access_log logs/access.log → off [log off]",
 		"file cache: nginx open_file_cache - → max=100 [file cache]",
 		"sockets: nofile 20000 → 20000 [sockets] same",
-		"sockets: nginx events.worker_connections - → 16384 [sockets]",
+		"sockets: nginx events.worker_connections 1024 → 16384 [sockets]",
 		"sockets: nginx listen.backlog - → 4096 [sockets]",
 		"sockets: nginx listen.reuseport - → true [sockets]",
 		"kernel: sysctl net.core.somaxconn 4096 → 65535 [kernel] needs root",

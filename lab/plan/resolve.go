@@ -35,7 +35,7 @@ func found(f lab.Facts, knob lab.KnobID) (lab.KnobFact, bool) {
 }
 
 // resolve turns the settings of each state into those of the hosts: patterns into what they match there, values into
-// what they come to there; it adds the other half of coupled sysctls, and the files that persist.
+// what they come to there; it adds the files that persist.
 func (p *planner) resolve(states []lab.State) {
 	for _, s := range states {
 		for host := range s.Settings {
@@ -66,26 +66,7 @@ func (p *planner) concrete(s lab.State, host lab.HostName) []lab.Setting {
 			put(on)
 		}
 	}
-	couple(values, s.Steps, p.facts[host])
 	return slices.SortedFunc(maps.Values(values), bySetting)
-}
-
-// couple gives 0 to the other half of each coupled sysctl that is set, as the kernel will: to the earlier when two
-// steps set both.
-func couple(values map[lab.KnobID]lab.Setting, steps []string, f lab.Facts) {
-	for _, knob := range slices.SortedFunc(maps.Keys(values), byKnob) {
-		setting := values[knob]
-		other := lab.KnobID{Kind: lab.KnobSysctl, Name: partner(knob)}
-		if _, present := f.Sysctls[other.Name]; !present || isZero(setting.Value) {
-			continue
-		}
-		half, set := values[other]
-		if !set || slices.Index(steps, half.Step) < slices.Index(steps, setting.Step) {
-			half = setting
-			half.Knob, half.Value = other, "0"
-			values[other] = half
-		}
-	}
 }
 
 // partner is the other half of a coupled sysctl, "" when it has none.
@@ -97,11 +78,11 @@ func partner(knob lab.KnobID) string {
 	return other
 }
 
-// taken reports whether a value is the 0 of a half whose other half is in force.
-func taken(settings []lab.Setting, s lab.Setting) bool {
-	other := partner(s.Knob)
-	return other != "" && isZero(s.Value) && slices.ContainsFunc(settings, func(o lab.Setting) bool {
-		return o.Knob.Kind == lab.KnobSysctl && o.Knob.Name == other && !isZero(o.Value)
+// taken reports whether the kernel sets a half to 0 because a later step sets the other one.
+func taken(s lab.State, settings []lab.Setting, half lab.Setting) bool {
+	other := partner(half.Knob)
+	return other != "" && slices.ContainsFunc(settings, func(o lab.Setting) bool {
+		return o.Knob == sysctl(other) && !isZero(o.Value) && slices.Index(s.Steps, o.Step) > slices.Index(s.Steps, half.Step)
 	})
 }
 

@@ -35,11 +35,15 @@ func (p *planner) originalOn(host lab.HostName, states []lab.State) []lab.Settin
 	var original []lab.Setting
 	seen := map[lab.KnobID]bool{}
 	for _, s := range states {
+		var knobs []lab.KnobID
 		for _, setting := range s.Settings[host] {
-			now, present := present(p.facts[host], setting.Knob)
-			if present && !seen[setting.Knob] {
-				seen[setting.Knob] = true
-				original = append(original, lab.Setting{Knob: setting.Knob, Value: now.Text, Absent: now.Absent})
+			knobs = append(knobs, setting.Knob)
+		}
+		for _, knob := range append(knobs, tune.Needs(knobs)...) {
+			now, present := present(p.facts[host], knob)
+			if present && !seen[knob] {
+				seen[knob] = true
+				original = append(original, lab.Setting{Knob: knob, Value: now.Text, Absent: now.Absent})
 			}
 		}
 	}

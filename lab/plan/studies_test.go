@@ -25,7 +25,11 @@ const (
 	forwards  = "resets every net.ipv4.conf.*.forwarding"
 	noModule  = "lacks the module gzip_static"
 	ofTengine = "Tengine had it until 2.2"
+	noCPU     = "has CPU 2, the server may use [0 1]"
 )
+
+// tenMasks binds ten workers on what the study took for twelve CPUs.
+const tenMasks = "000000000001 000000000010 000000000100 000000001000 000000010000 000000100000 000001000000 000010000000 000100000000 001000000000"
 
 // knob is one knob of a study, and what becomes of it on the machine of testdata/facts-linux-6.18.json and in a
 // container on it.
@@ -105,6 +109,7 @@ var published = map[string][]knob{
 		{"nginx", "accept_mutex", "off", set, set},
 		{"nginx", "multi_accept", "on", set, set},
 		{"nginx", "worker_processes", "10", set, set},
+		{"nginx", "worker_cpu_affinity", tenMasks, noCPU, noCPU},
 		{"nginx", "worker_connections", "204800", set, set},
 		{"nginx", "server_name", "localhost backlog=204800", set, set},
 		{"sysctl", "net.ipv4.tcp_timestamps", "0", set, set},
@@ -202,6 +207,7 @@ func TestEveryPublishedKnobIsSetOrRefusedWithTheRightReason(t *testing.T) {
 	for study, knobs := range published {
 		e := quick()
 		e.Capacity, e.Cannot, e.Ladder.Kind, e.Steps = nil, lab.CannotSkip, lab.Isolated, stepsOf(knobs)
+		e.Server.CPUs = "" // each of the CPUs there are
 		here, container := make1(t, e, recorded(t, "facts-linux-6.18.json")), make1(t, e, recorded(t, "facts-container-6.18.json"))
 		for _, k := range knobs {
 			became(t, study+", here", here, k, k.here)

@@ -1,0 +1,88 @@
+package plan
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+
+	"ngxlab/lab"
+	"ngxlab/lab/tune"
+)
+
+// restarts says what it costs to start servers afresh only when needed.
+func (p *planner) restarts() error {
+	if p.e.Server.Restart != lab.RestartNeeded {
+		return nil
+	}
+	text := "a server goes on from state to state where it can: how much servers differ among themselves is then not sampled, and intervals are narrower than they should be"
+	for _, target := range p.targets {
+		groups, err := p.sharing(target.Name)
+		if err != nil {
+			return err
+		}
+		shared := "no two states on " + string(target.Name) + " can share a server"
+		if len(groups) > 0 {
+			shared = "on " + string(target.Name) + " these can share one: " + strings.Join(groups, "; ")
+		}
+		p.warn(target.Name, "server.restart", text+". "+shared)
+	}
+	return nil
+}
+
+// sharing are the groups of states of which one server can go on into the next.
+func (p *planner) sharing(target lab.HostName) ([]string, error) {
+	var groups [][]lab.State
+	for _, s := range p.plan.States {
+		joined := false
+		for i := range groups {
+			can, err := p.goesOn(target, groups[i][0], s)
+			if err != nil {
+				return nil, err
+			}
+			if can && !joined {
+				groups[i], joined = append(groups[i], s), true
+			}
+		}
+		if !joined {
+			groups = append(groups, []lab.State{s})
+		}
+	}
+	var told []string
+	for _, g := range groups {
+		if len(g) > 1 {
+			names := make([]string, len(g))
+			for i, s := range g {
+				names[i] = strconv.Quote(s.Name)
+			}
+			told = append(told, strings.Join(names, ", "))
+		}
+	}
+	return told, nil
+}
+
+// goesOn reports whether a server of one state can serve another: it would be started in the same way, and all that
+// differs on its host takes effect on a server that already runs.
+func (p *planner) goesOn(target lab.HostName, a, b lab.State) (bool, error) {
+	changes, err := tune.Transition(a, b, target)
+	if err != nil {
+		return false, err
+	}
+	for _, c := range changes {
+		if tune.OnHost(c.Knob.Kind) && !tune.Live(c.Knob) {
+			return false, nil
+		}
+	}
+	first, one := p.servingOf(target, a.Name)
+	second, other := p.servingOf(target, b.Name)
+	first.State, second.State, first.Expect, second.Expect = "", "", nil, nil
+	return one && other && reflect.DeepEqual(first, second), nil
+}
+
+func (p *planner) servingOf(target lab.HostName, state string) (lab.Serving, bool) {
+	for _, s := range p.plan.Servings {
+		if s.Target == target && s.State == state {
+			return s, true
+		}
+	}
+	return lab.Serving{}, false
+}

@@ -46,7 +46,7 @@ func socketBuffers(v sight) {
 // reuse: a port in TIME_WAIT is taken again by timestamp only (net/ipv4/tcp_ipv4.c, tcp_twsk_unique).
 func reuse(v sight) {
 	const name, needs = "net.ipv4.tcp_tw_reuse", "net.ipv4.tcp_timestamps"
-	if v.number(name) == 0 || v.facts.Sysctls[needs] == "" || v.number(needs) != 0 || !(v.set(sysctl(name)) || v.set(sysctl(needs))) {
+	if v.number(name) == 0 || v.facts.Sysctls[needs] == "" || v.number(needs) != 0 || !v.set(sysctl(name)) && !v.set(sysctl(needs)) {
 		return
 	}
 	knob := sysctl(name)

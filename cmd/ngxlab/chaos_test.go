@@ -128,8 +128,11 @@ func (c *tally) add(r *raid, v victim) {
 	c.count("phases", r.phase)
 	c.count("put back", r.putBack)
 	c.count("restore --check", fmt.Sprint("exit ", r.checked))
-	if r.edit != nil {
-		c.count("edits by a third party", "kept")
+	switch {
+	case r.edit != nil && r.ours:
+		c.count("edits by a third party", "kept and told of")
+	case r.edit != nil:
+		c.count("edits by a third party", "kept where the lab had nothing")
 	}
 }
 

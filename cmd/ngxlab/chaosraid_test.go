@@ -197,7 +197,7 @@ func (r *raid) strike(v victim, random *rand.Rand) {
 // end waits for the end of the campaign; one that goes on is interrupted after a while.
 func (r *raid) end(random *rand.Rand) {
 	r.t.Helper()
-	r.wait(time.Since(r.began)+time.Duration(random.Int64N(int64(3*time.Second))), "")
+	r.wait(time.Since(r.began)+time.Duration(random.Int64N(int64(2*time.Second))), "")
 	_ = r.p.cmd.Process.Signal(syscall.SIGINT) // it may have ended
 	r.p.exit()
 }

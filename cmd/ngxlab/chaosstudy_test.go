@@ -36,12 +36,13 @@ func chaosKnobs() []chaosKnob {
 		{"nginx", "tcp_nopush", []string{`"on"`}, ""},
 		{"nginx", "open_file_cache", []string{"max=1000 inactive=60s"}, ""},
 		{"nginx", "listen.reuseport", []string{"true"}, ""},
+		{"nginx", "sendfile", []string{"null"}, ""},
 		{"nofile", "", []string{"10000", "15000"}, ""},
 		{"files", "/etc/chaos/new.conf", []string{`"a new file\n"`, `{content: "secret", mode: "0600", owner: "bench:bench"}`}, ""},
 		{"files", "/etc/chaos/changed.conf", []string{`"second\n"`, `{mode: "0600", owner: "1:2"}`, `{content: "third", mode: "0755"}`, "null"}, ""},
 		{"files", "/etc/chaos/binary.conf", []string{`"now text\n"`, `{mode: "0640"}`}, ""},
 		{"files", "/etc/chaos/removed.conf", []string{"null"}, ""},
-		{"units", "chaosd.service.LimitNOFILE", []string{"4321", "65536"}, ""},
+		{"units", "chaosd.service.LimitNOFILE", []string{"4321", "6543"}, ""},
 		{"ethtool", "eth0.features.gro", []string{`"off"`}, ""},
 		{"ethtool", "eth0.features.tso", []string{`"off"`}, ""},
 		{"commands", "a mark", []string{"{apply: touch /run/chaos-mark, verify: test -e /run/chaos-mark, revert: rm -f /run/chaos-mark}"}, ""},
@@ -62,14 +63,18 @@ type chaosStudy struct {
 
 // randomStudy is a study of two to four states on one host.
 func randomStudy(random *rand.Rand) chaosStudy {
-	x := chaosStudy{states: 2 + random.IntN(3), steps: []string{`{name: default, nginx: {keepalive_timeout: 50}}`}}
+	x := chaosStudy{states: 2 + random.IntN(3)}
 	x.load = pick(random, []string{
 		"{tool: wrk, connections: 4, keepalive: true, duration: 1s, warmup: {first: 0s, further: 0s}}",
 		"{tool: ab, connections: 4, keepalive: false, duration: 1s, warmup: {first: 0s, further: 0s}}",
+		"{tool: ab, connections: 4, keepalive: false, requests: 500, warmup: {first: 0s, further: 0s}}",
 	})
 	x.restart = pick(random, []string{"always", "needed"})
 	left := chaosKnobs()
 	random.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
+	n := random.IntN(3)
+	x.step("default", append([]chaosKnob{{"nginx", "keepalive_timeout", []string{"50"}, ""}}, left[:n]...), random)
+	left = left[n:]
 	for i := 1; i < x.states; i++ {
 		n := 1 + random.IntN(3)
 		x.step(fmt.Sprint("step ", i), left[:n], random)

@@ -3,6 +3,7 @@
 package fingerprint
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,7 +23,7 @@ type Options struct {
 
 // Take takes the fingerprint of the host that this process runs on. What cannot be read by root is no part of it. It
 // leaves this process and its children out.
-func Take(o Options) (Fingerprint, error) {
+func Take(ctx context.Context, o Options) (Fingerprint, error) {
 	if o.Sysctls == "" {
 		o.Sysctls = "/proc/sys"
 	}
@@ -36,7 +37,7 @@ func Take(o Options) (Fingerprint, error) {
 	for what, look := range map[string]func() error{
 		"kernel parameters": func() error { return f.sysctls(o.Sysctls) },
 		"files":             func() error { return f.trees(o.Prefixes) },
-		"limits":            f.limits,
+		"limits":            func() error { return f.limits(ctx) },
 		"processes":         f.processes,
 		"listeners":         f.listeners,
 		"mounts":            f.mounts,
@@ -56,14 +57,14 @@ type taken struct {
 	leftOut names
 }
 
-// note adds a fact; one that is there already is counted up.
+// note adds a fact unless it is left out.
 func (f taken) note(name, value string) {
 	if !f.leftOut.has(name) {
 		f.facts[name] = value
 	}
 }
 
-// count adds one to a fact that is a number.
+// count adds one to a fact that is a number, likewise.
 func (f taken) count(name string) {
 	if f.leftOut.has(name) {
 		return

@@ -52,7 +52,7 @@ func (h host) write(path, text string) {
 
 func (h host) take() fingerprint.Fingerprint {
 	h.t.Helper()
-	f, err := fingerprint.Take(h.o)
+	f, err := fingerprint.Take(h.t.Context(), h.o)
 	h.must(err)
 	return f
 }

@@ -2,6 +2,7 @@ package fingerprint
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,7 +36,7 @@ func (f taken) sysctls(root string) error {
 }
 
 // limits notes those of the first process and those that a new login gets.
-func (f taken) limits() error {
+func (f taken) limits(ctx context.Context) error {
 	first, err := os.ReadFile("/proc/1/limits")
 	if err != nil {
 		return err
@@ -45,7 +46,7 @@ func (f taken) limits() error {
 			f.note("limit of process 1: "+name, strings.Join(strings.Fields(values), " "))
 		}
 	}
-	out, err := exec.Command("su", "-", "root", "-s", "/bin/sh", "-c", "ulimit -S -a; echo; ulimit -H -a").Output()
+	out, err := exec.CommandContext(ctx, "su", "-", "root", "-s", "/bin/sh", "-c", "ulimit -S -a; echo; ulimit -H -a").Output()
 	if err != nil {
 		return fmt.Errorf("limits of a login: %w", err)
 	}

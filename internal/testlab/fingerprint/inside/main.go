@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,24 +21,25 @@ import (
 )
 
 func main() {
-	code, err := 1, error(nil)
+	ctx, code := context.Background(), 1
+	var err error
 	switch {
 	case filepath.Base(os.Args[0]) == "systemctl":
-		code, err = systemctl(os.Args[1:], os.Stdout)
+		code, err = systemctl(ctx, os.Args[1:], os.Stdout)
 	case len(os.Args) > 1 && os.Args[1] == "systemd":
-		err = serveSystemd()
+		err = serveSystemd(ctx)
 	default:
-		code, err = 0, answerAll(os.Stdin, os.Stdout)
+		code, err = 0, answerAll(ctx, os.Stdin, os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
-	os.Exit(code)
+	os.Exit(code) //nolint:forbidigo // this is main, of another program
 }
 
 // answerAll answers requests until there are no more.
-func answerAll(r io.Reader, w io.Writer) error {
+func answerAll(ctx context.Context, r io.Reader, w io.Writer) error {
 	in, out := json.NewDecoder(r), json.NewEncoder(w)
 	for {
 		var q fingerprint.Request
@@ -46,24 +48,24 @@ func answerAll(r io.Reader, w io.Writer) error {
 		} else if err != nil {
 			return err
 		}
-		if err := out.Encode(answer(q)); err != nil {
+		if err := out.Encode(answer(ctx, q)); err != nil {
 			return err
 		}
 	}
 }
 
 // answer does what is asked.
-func answer(q fingerprint.Request) (a fingerprint.Answer) {
+func answer(ctx context.Context, q fingerprint.Request) (a fingerprint.Answer) {
 	var err error
 	switch {
 	case len(q.Kill) > 0:
 		a.Killed, err = kill(q.Kill, q.One)
 	case len(q.Run) > 0:
 		var out []byte
-		out, err = exec.Command(q.Run[0], q.Run[1:]...).CombinedOutput() //nolint:gosec // a test says what
+		out, err = exec.CommandContext(ctx, q.Run[0], q.Run[1:]...).CombinedOutput() //nolint:gosec // a test says what
 		a.Output = string(out)
 	default:
-		a.Fingerprint, err = fingerprint.Take(fingerprint.Options{})
+		a.Fingerprint, err = fingerprint.Take(ctx, fingerprint.Options{})
 	}
 	if err != nil {
 		a.Error = err.Error()

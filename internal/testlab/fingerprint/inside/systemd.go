@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -31,18 +32,18 @@ type systemd struct {
 }
 
 // serveSystemd has one service that runs and one that does not, and answers one call after the other.
-func serveSystemd() error {
+func serveSystemd(ctx context.Context) error {
 	s := systemd{units: map[string]*service{"chaosd.service": {}, "idled.service": {}}}
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &s.nice); err != nil {
 		return err
 	}
-	if err := s.start("chaosd.service"); err != nil {
+	if err := s.start(ctx, "chaosd.service"); err != nil {
 		return err
 	}
 	if err := os.MkdirAll("/run/systemd/system", 0o755); err != nil { // sd_booted(3)
 		return err
 	}
-	l, err := net.Listen("unix", socketPath)
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", socketPath)
 	if err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func serveSystemd() error {
 		if err != nil {
 			return err
 		}
-		s.serve(c)
+		s.serve(ctx, c)
 	}
 }
 
@@ -61,7 +62,7 @@ type reply struct {
 	Exit   int    `json:"exit"`
 }
 
-func (s systemd) serve(c net.Conn) {
+func (s systemd) serve(ctx context.Context, c net.Conn) {
 	defer c.Close()                                    //nolint:errcheck // nothing more is sent
 	_ = c.SetDeadline(time.Now().Add(5 * time.Second)) // who asks may be killed
 	var args []string
@@ -69,7 +70,7 @@ func (s systemd) serve(c net.Conn) {
 		return
 	}
 	r := reply{}
-	out, err := s.call(args)
+	out, err := s.call(ctx, args)
 	if r.Output = out; err != nil {
 		r = reply{err.Error() + "\n", 1}
 	}
@@ -77,7 +78,7 @@ func (s systemd) serve(c net.Conn) {
 }
 
 // call does what a command line of systemctl says.
-func (s systemd) call(args []string) (string, error) {
+func (s systemd) call(ctx context.Context, args []string) (string, error) {
 	verb, unit := "", ""
 	for _, a := range args {
 		switch {
@@ -103,7 +104,7 @@ func (s systemd) call(args []string) (string, error) {
 		u.stop()
 	}
 	if verb == "start" || verb == "restart" {
-		err = s.start(unit)
+		err = s.start(ctx, unit)
 	}
 	return "", err
 }
@@ -122,12 +123,12 @@ func (s systemd) show(unit string) string {
 		"LimitNOFILE=%d\nLimitNOFILESoft=%d\n", unit, state, pid, limit.Max, limit.Cur)
 }
 
-func (s systemd) start(unit string) error {
+func (s systemd) start(ctx context.Context, unit string) error {
 	u := s.units[unit]
 	if u.process != nil {
 		return nil
 	}
-	cmd := exec.Command("/bin/sleep", "infinity")
+	cmd := exec.CommandContext(ctx, "/bin/sleep", "infinity")
 	cmd.Args[0] = strings.TrimSuffix(unit, ".service")
 	if err := cmd.Start(); err != nil {
 		return err
@@ -173,8 +174,8 @@ func (s systemd) limit(unit string) unix.Rlimit {
 }
 
 // systemctl asks the fake systemd and returns the exit code.
-func systemctl(args []string, out io.Writer) (int, error) {
-	c, err := net.Dial("unix", socketPath)
+func systemctl(ctx context.Context, args []string, out io.Writer) (int, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "unix", socketPath)
 	if err != nil {
 		return 1, err
 	}

@@ -134,6 +134,9 @@ func (w *Watcher) sample(ctx context.Context, what lab.Watch) (lab.Sample, error
 	if len(what.Ports) > 0 {
 		s.Listeners = onPorts(what.Ports)
 	}
+	if running && what.Once {
+		s.InForce = w.inForce(server, siteListeners(server, what, s.Listeners))
+	}
 	if what.Slabs {
 		s.Slabs = w.slabs()
 	}

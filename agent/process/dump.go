@@ -115,7 +115,7 @@ func (r *dumpReader) statements() (list []statement, closed bool, err error) {
 }
 
 // open reads the inside of a block.
-func (r *dumpReader) open(s *statement) (err error) {
+func (r *dumpReader) open(s *statement) error {
 	s.block = true
 	if len(s.words) > 0 && strings.HasSuffix(s.words[0], "_by_lua_block") {
 		at := luaEnd(r.rest)
@@ -125,10 +125,11 @@ func (r *dumpReader) open(s *statement) (err error) {
 		s.lua, r.rest = r.rest[:at], r.rest[at+1:]
 		return nil
 	}
-	closed := false
-	if s.inner, closed, err = r.statements(); err == nil && !closed {
+	inner, closed, err := r.statements()
+	if err == nil && !closed {
 		err = errors.New("a block has no end")
 	}
+	s.inner = inner
 	return err
 }
 

@@ -28,7 +28,11 @@ func under(t testing.TB, backlog int) (*Watcher, lab.Server) {
 	if _, err := os.Stat(filepath.Join(server.Prefix, "nginx.conf")); err != nil {
 		t.Fatal(err)
 	}
-	return &Watcher{Server: func() (lab.Server, bool) { return server, true }}, server
+	w := &Watcher{Server: func() (lab.Server, bool) { return server, true }}
+	testlab.Eventually(t, "both workers call themselves so and are set up", func() bool {
+		return len(w.workers(server)) == 2 && w.inForce(server, nil)["nofile"] == "18000"
+	})
+	return w, server
 }
 
 func TestWhatTheServerRunsUnderIsSampled(t *testing.T) {

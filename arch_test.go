@@ -33,7 +33,7 @@ var mayImport = map[string][]string{
 	"lab/plan":   {"lab", "lab/tune", "lab/server", "lab/load"},
 	"lab/conduct": {"lab", "lab/plan", "lab/tune", "lab/server", "lab/load", "lab/observe", "lab/verdict",
 		"lab/capacity"},
-	"lab/report": {"lab", "lab/stats", "lab/tune", "lab/verdict", "plots", "templates"},
+	"lab/report": {"lab", "lab/stats", "lab/verdict", "plots", "templates"},
 	"lab/web":    {"lab", "lab/report", "templates"},
 
 	"agent":          {"lab", "lab/tune", "lab/outputs", "agent/wire", "agent/..."},

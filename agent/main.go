@@ -16,7 +16,6 @@ import (
 	"ngxlab/agent/process"
 	"ngxlab/agent/wire"
 	"ngxlab/lab"
-	"ngxlab/lab/tune"
 )
 
 // Hidden subcommands, beside process.WaitCommand.
@@ -160,7 +159,7 @@ func pending(dir string, stdout io.Writer) error {
 // show is a value within a sentence: a plain text in quotes.
 func show(id lab.KnobID, v lab.Value) string {
 	if v.Absent || id.Kind == lab.KnobFile || id.Kind == lab.KnobCommand {
-		return tune.Shown(id, v)
+		return lab.Shown(id, v)
 	}
 	return fmt.Sprintf("%q", v.Text)
 }

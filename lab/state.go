@@ -15,6 +15,15 @@ func (k KnobID) String() string {
 	return k.Kind + " " + k.Name
 }
 
+// Served reports whether a fresh server brings the knob; every other is set on the host itself, through its journal.
+func (k KnobID) Served() bool {
+	switch k.Kind {
+	case KnobNginx, KnobNofile, KnobNproc, KnobBuild:
+		return true
+	}
+	return false
+}
+
 // The knob kinds.
 const (
 	KnobSysctl  = "sysctl"  // set on the host through its journal, as all up to KnobCommand

@@ -74,7 +74,7 @@ func (e *ReadBackError) Error() string {
 // show is a value within a sentence: a plain text in quotes.
 func show(id lab.KnobID, v lab.Value) string {
 	if v.Absent || id.Kind == lab.KnobFile || id.Kind == lab.KnobCommand {
-		return tune.Shown(id, v)
+		return lab.Shown(id, v)
 	}
 	return fmt.Sprintf("%q", v.Text)
 }

@@ -113,7 +113,7 @@ func (f *fleet) claim(ctx context.Context, c lab.CampaignID) error {
 func (f *fleet) facts(ctx context.Context, x lab.Experiment) (map[lab.HostName]lab.Facts, error) {
 	answers := make([]lab.Facts, len(f.machines))
 	err := f.every(ctx, answerTimeout, func(ctx context.Context, i int) (err error) {
-		answers[i], err = f.machines[i].facts(ctx, plan.Query(x))
+		answers[i], err = f.machines[i].facts(ctx, plan.Query(x, x.Hosts[i]))
 		return err
 	})
 	all := map[lab.HostName]lab.Facts{}

@@ -86,7 +86,7 @@ func knobValue(k lab.KnobID, v lab.Value) string {
 	case !v.Absent && v.Text == "":
 		return `""`
 	}
-	runes := []rune(strings.Join(strings.Fields(tune.Shown(k, v)), " "))
+	runes := []rune(strings.Join(strings.Fields(lab.Shown(k, v)), " "))
 	if len(runes) > valueRunes {
 		return strings.TrimRight(string(runes[:valueRunes-1]), " ") + "…"
 	}

@@ -76,7 +76,7 @@ func benchCampaign(b *testing.B) (*campaign, *running, lab.Driving) {
 	if err := host.Claim(b.Context(), "bench", "make bench"); err != nil {
 		b.Fatal(err)
 	}
-	facts, err := host.Facts(b.Context(), plan.Query(e))
+	facts, err := host.Facts(b.Context(), plan.Query(e, e.Hosts[0]))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func (c *campaign) readings(values map[lab.HostName][]lab.Value, when string) []
 		for i, s := range c.plan.Original.Settings[name] {
 			should, found := c.wanted(name, s.Knob), values[name][i]
 			r := observe.KnobReading{
-				Host: name, Knob: s.Knob.String(), When: when, Should: tune.Shown(s.Knob, should), Found: tune.Shown(s.Knob, found),
+				Host: name, Knob: s.Knob.String(), When: when, Should: lab.Shown(s.Knob, should), Found: lab.Shown(s.Knob, found),
 				Drifted: !tune.EqualValues(s.Knob, should, found),
 			}
 			if r.Drifted && r.Should == r.Found {

@@ -94,7 +94,7 @@ func (c *campaign) apply(ctx context.Context, name lab.HostName, changes []lab.C
 	}
 	applied, err := c.hosts[name].Apply(ctx, c.id, changes)
 	for _, a := range applied {
-		text := fmt.Sprintf("%s: %s → %s", a.Change.Knob, tune.Shown(a.Change.Knob, a.Change.From), tune.Shown(a.Change.Knob, a.ReadBack))
+		text := fmt.Sprintf("%s: %s → %s", a.Change.Knob, lab.Shown(a.Change.Knob, a.Change.From), lab.Shown(a.Change.Knob, a.ReadBack))
 		if unsaid := c.say(ctx, lab.Event{Kind: lab.EventChange, Host: name, Text: text}); err == nil {
 			err = unsaid
 		}

@@ -57,7 +57,7 @@ func TestAgentsOfSeveralHostsMeasureTogether(t *testing.T) {
 		if err := host.Claim(t.Context(), "agents", "a test"); err != nil {
 			t.Fatal(err)
 		}
-		if facts[h.Name], err = host.Facts(t.Context(), plan.Query(e)); err != nil {
+		if facts[h.Name], err = host.Facts(t.Context(), plan.Query(e, h)); err != nil {
 			t.Fatal(err)
 		}
 		if h.Has(lab.RoleTarget) {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"ngxlab/lab"
-	"ngxlab/lab/tune"
 )
 
 // restoreTimeout bounds one attempt to put a host back: nothing that a cancelled campaign does may take longer.
@@ -108,7 +107,7 @@ func (c *campaign) sayRestored(ctx context.Context, name lab.HostName, answer re
 
 // restoredText says what became of a knob.
 func restoredText(r lab.Restored) string {
-	found, original := tune.Shown(r.Knob, r.Found), tune.Shown(r.Knob, r.Original)
+	found, original := lab.Shown(r.Knob, r.Found), lab.Shown(r.Knob, r.Original)
 	switch r.Outcome {
 	case lab.RestoreDone:
 		return fmt.Sprintf("put back %s from %s to %s", r.Knob, found, original)

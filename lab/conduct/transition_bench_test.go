@@ -56,7 +56,7 @@ func ownHost(tb testing.TB, study string) (*hosts.Host, lab.Plan) {
 	if err := host.Claim(tb.Context(), "own", "a test"); err != nil {
 		tb.Fatal(err)
 	}
-	facts, err := host.Facts(tb.Context(), plan.Query(e))
+	facts, err := host.Facts(tb.Context(), plan.Query(e, e.Hosts[0]))
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"ngxlab/lab"
 	"ngxlab/lab/server"
-	"ngxlab/lab/tune"
 )
 
 // claimed is a value that a step gives to something on a host, by the knob that the file names.
@@ -47,7 +46,7 @@ func contradiction(c, other claimed) obstacle {
 // claims are what a setting gives values to.
 func (p *planner) claims(f lab.Facts, s lab.Setting) []claimed {
 	text := lab.Value{Text: s.Value, Absent: s.Absent}
-	shown := tune.Shown(s.Knob, text)
+	shown := lab.Shown(s.Knob, text)
 	switch {
 	case s.Knob.Kind == lab.KnobNginx:
 		return []claimed{{what: "directive " + p.directivePlace(s.Knob.Name), by: s.Knob, value: text, shown: shown}}

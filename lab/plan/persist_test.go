@@ -31,7 +31,7 @@ func keeping() lab.Experiment {
 func grants(e lab.Experiment) lab.Facts {
 	f := machine("here")
 	f.SysctlWritable["vm.dirty_bytes"] = true
-	for _, s := range plan.Query(e).Knobs {
+	for _, s := range plan.Query(e, e.Hosts[0]).Knobs {
 		to := strings.ReplaceAll(s.Value, "root:root", "0:0")
 		f.Knobs = append(f.Knobs, lab.KnobFact{Asked: s, Knob: s.Knob, Now: lab.Value{Absent: true}, To: lab.Value{Text: to}})
 	}

@@ -318,7 +318,7 @@ func TestEstimateGrowsWithEverythingThatTakesTime(t *testing.T) {
 }
 
 func TestQueryAsksForWhatTheExperimentTouches(t *testing.T) {
-	q := plan.Query(quick())
+	q := plan.Query(quick(), quick().Hosts[0])
 	for _, want := range []string{"net.core.somaxconn", "net.ipv4.tcp_syncookies", "net.ipv4.ip_local_port_range"} {
 		if !slices.Contains(q.Sysctls, want) {
 			t.Errorf("%s is not asked for", want)

@@ -18,9 +18,9 @@ var alwaysRead = []string{
 	"net.netfilter.nf_conntrack_count", "net.netfilter.nf_conntrack_max",
 }
 
-// Query says what to ask of every host before planning: the sysctls, other knobs, commands and packages that the
-// experiment touches. Lists are sorted and have no repeats.
-func Query(e lab.Experiment) lab.FactsQuery {
+// Query says what to ask of a host before planning: the sysctls, commands and packages that the experiment touches, and the
+// other knobs that it sets there. Lists are sorted and have no repeats.
+func Query(e lab.Experiment, host lab.Host) lab.FactsQuery {
 	sysctls := slices.Clone(alwaysRead)
 	for _, step := range e.Steps {
 		for name := range step.Sysctl {
@@ -40,18 +40,18 @@ func Query(e lab.Experiment) lab.FactsQuery {
 	for _, recipe := range e.Builds {
 		packages = append(packages, server.Recipe(recipe).Packages...)
 	}
-	return lab.FactsQuery{Sysctls: sorted(sysctls), Knobs: askedKnobs(e), Commands: sorted(commands), Packages: sorted(packages)}
+	return lab.FactsQuery{Sysctls: sorted(sysctls), Knobs: askedKnobs(e, host), Commands: sorted(commands), Packages: sorted(packages)}
 }
 
-// askedKnobs are the knobs that hosts are asked for: those of the steps, and the files that keep what a step persists.
-func askedKnobs(e lab.Experiment) []lab.Setting {
+// askedKnobs are the knobs that a host is asked for: those of the steps, and the files that keep what a step persists.
+func askedKnobs(e lab.Experiment, host lab.Host) []lab.Setting {
 	var all []lab.Setting
 	for _, step := range e.Steps {
-		for _, host := range e.Hosts {
-			all = append(all, persisted(step, host)...)
-		}
-		for _, s := range step.Knobs {
-			all = append(all, asking(s))
+		all = append(all, persisted(step, host)...)
+		for _, s := range lab.StepSettings(step, host) {
+			if !s.Knob.Served() && s.Knob.Kind != lab.KnobSysctl {
+				all = append(all, asking(s))
+			}
 		}
 	}
 	slices.SortFunc(all, func(a, b lab.Setting) int {

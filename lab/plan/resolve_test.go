@@ -59,7 +59,7 @@ func TestQueryAsksForKnobsOncePersistedFilesAndOtherHalves(t *testing.T) {
 	e := withStep(knobStep(rps, rpsFirst))
 	e.Steps = append(e.Steps, lab.Step{Name: "again", Knobs: []lab.Setting{{Knob: rps.Knob, Value: rps.Value, BestEffort: true, Step: "again"}}},
 		lab.Step{Name: "kept", Persist: true, Nofile: 1000, Sysctl: map[string]string{"vm.dirty_bytes": "1048576"}})
-	q := plan.Query(e)
+	q := plan.Query(e, e.Hosts[0])
 	var names []string
 	for _, s := range q.Knobs {
 		if s.Step != "" || s.BestEffort {

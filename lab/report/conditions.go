@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"ngxlab/lab"
-	"ngxlab/lab/tune"
 	"ngxlab/templates"
 )
 
@@ -170,9 +169,9 @@ func valueOf(s lab.Setting) lab.Value { return lab.Value{Text: s.Value, Absent: 
 
 func valueText(k lab.KnobID, v lab.Value) templates.Text {
 	if v.Absent {
-		return styled(tune.Shown(k, v), templates.Quiet)
+		return styled(lab.Shown(k, v), templates.Quiet)
 	}
-	return plain(tune.Shown(k, v))
+	return plain(lab.Shown(k, v))
 }
 
 // readBack is the value that was read after the knob was set. A knob of the host is read back at the write, and a
@@ -182,7 +181,7 @@ func (s *study) readBack(state string, host lab.HostName, setting lab.Setting) t
 	if !known {
 		return plain(lab.Unknown)
 	}
-	onHost, onTarget := tune.OnHost(setting.Knob.Kind), s.isTarget(host)
+	onHost, onTarget := !setting.Knob.Served(), s.isTarget(host)
 	for _, a := range server.ReadBack {
 		if a.Change.Knob == setting.Knob && (onTarget || !onHost) {
 			text := valueText(setting.Knob, a.ReadBack)

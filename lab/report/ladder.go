@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"ngxlab/lab"
-	"ngxlab/lab/tune"
 	"ngxlab/lab/verdict"
 	"ngxlab/plots"
 	"ngxlab/templates"
@@ -111,7 +110,7 @@ func (s *study) changed(state lab.State) templates.Text {
 	for _, host := range hostNames(state.Settings) {
 		for _, setting := range state.Settings[host] {
 			if setting.Step == own {
-				names = append(names, setting.Knob.String()+" = "+tune.Shown(setting.Knob, valueOf(setting)))
+				names = append(names, setting.Knob.String()+" = "+lab.Shown(setting.Knob, valueOf(setting)))
 			}
 		}
 	}

@@ -102,26 +102,6 @@ func TestOnlyFilesAndDirectivesCanBeTakenAway(t *testing.T) {
 	}
 }
 
-func TestShownFitsALine(t *testing.T) {
-	for _, c := range []struct {
-		knob lab.KnobID
-		v    lab.Value
-		want string
-	}{
-		{knob(lab.KnobFile, "/etc/x"), lab.Value{Text: `{"mode":"644","owner":"root:root","content":"abc"}`}, "3 bytes, 0644 root"},
-		{knob(lab.KnobFile, "/etc/x"), lab.Value{Text: `{"mode":"0600","owner":"33:33"}`}, "content kept, 0600 33:33"},
-		{knob(lab.KnobFile, "/etc/x"), lab.Value{Absent: true}, "none"},
-		{knob(lab.KnobCommand, "c"), lab.Value{Text: `{"apply":["a"],"verify":["v"],"revert":["r"],"timeout_s":60,"applied":true}`}, "applied"},
-		{knob(lab.KnobCommand, "c"), lab.Value{Text: `{"apply":["a"],"verify":["v"],"revert":["r"],"timeout_s":60,"applied":false}`}, "not applied"},
-		{knob(lab.KnobSysfs, hugeTHP), lab.Value{Text: "always [madvise] never\n"}, "madvise"},
-		{sysctl("net.ipv4.tcp_rmem"), lab.Value{Text: "1\t2\t3\n"}, "1 2 3"},
-	} {
-		if got := tune.Shown(c.knob, c.v); got != c.want {
-			t.Errorf("%s %+v is shown as %q, want %q", c.knob, c.v, got, c.want)
-		}
-	}
-}
-
 func TestLiveIsOnlyWhatNoSocketOrProcessTakesOver(t *testing.T) {
 	for k, want := range map[lab.KnobID]bool{
 		sysctl("net.core.netdev_max_backlog"): true, sysctl("net.core.netdev_budget_usecs"): true, sysctl("net.ipv4.tcp_fin_timeout"): true,

@@ -1,0 +1,71 @@
+package lab
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Shown is how a value is written for people, on one line: a file as its size, mode and owner, a command as whether it is
+// applied, a value that there is not as "none".
+func Shown(k KnobID, v Value) string {
+	switch {
+	case v.Absent:
+		return "none"
+	case k.Kind == KnobFile:
+		return shownFile(v.Text)
+	case k.Kind == KnobCommand:
+		return shownCommand(v.Text)
+	case k.Kind == KnobNginx:
+		return shownDirective(v.Text)
+	}
+	return Printable(strings.Join(strings.Fields(v.Text), " "))
+}
+
+func shownFile(text string) string {
+	f, err := ParseFileValue(text)
+	if err != nil {
+		return Printable(text)
+	}
+	shown := []string{shownSize(f)}
+	if f.Mode != "" {
+		shown[0] += ","
+		shown = append(shown, f.Mode)
+	}
+	switch f.Owner {
+	case "":
+	case "0:0", "root:root":
+		shown = append(shown, "root")
+	default:
+		shown = append(shown, f.Owner)
+	}
+	return strings.Join(shown, " ")
+}
+
+func shownSize(f FileValue) string {
+	content, err := f.Bytes()
+	switch {
+	case err != nil || f.Content == nil:
+		return "content kept"
+	case len(content) == 1:
+		return "1 byte"
+	}
+	return fmt.Sprintf("%d bytes", len(content))
+}
+
+// shownDirective writes YAML's booleans as nginx does; blanks within quotes count.
+func shownDirective(text string) string {
+	switch text = strings.TrimSpace(text); text {
+	case "true":
+		return "on"
+	case "false":
+		return "off"
+	}
+	return Printable(text)
+}
+
+func shownCommand(text string) string {
+	if c, err := ParseCommandValue(text); err == nil && c.Applied {
+		return "applied"
+	}
+	return "not applied"
+}

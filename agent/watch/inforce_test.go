@@ -30,7 +30,13 @@ func under(t testing.TB, backlog int) (*Watcher, lab.Server) {
 	}
 	w := &Watcher{Server: func() (lab.Server, bool) { return server, true }}
 	testlab.Eventually(t, "both workers call themselves so and are set up", func() bool {
-		return len(w.workers(server)) == 2 && w.inForce(server, nil)["nofile"] == "18000"
+		titled := 0
+		for _, pid := range w.workers(server) {
+			if title, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); err == nil && bytes.Contains(title, []byte("worker process")) {
+				titled++
+			}
+		}
+		return titled == 2
 	})
 	return w, server
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"ngxlab/agent/wire"
 	"ngxlab/lab"
 	"ngxlab/lab/conduct"
 	"ngxlab/store"
@@ -151,13 +152,30 @@ func stopped(ctx context.Context, s *store.Store, pl lab.Plan, out lab.Outcome, 
 		err = &interruptedError{id: out.Campaign, runs: out.Runs}
 	}
 	hint := fmt.Sprintf("\"ngxlab resume %s\" does the missing runs", out.Campaign)
-	if store.IsFull(err) {
+	switch cure := driftCure(err); {
+	case store.IsFull(err):
 		hint = "make space for the database; then " + hint
+	case cure != "":
+		hint = cure + "; then " + hint
 	}
 	if out.Runs > 0 {
 		hint += fmt.Sprintf(", \"ngxlab report %s\" writes up those there are", out.Campaign)
 	}
 	return &hinted{err: err, hint: hint}
+}
+
+// driftCure is advice when someone else changed what the campaign has set: found before a run, or when the host was to
+// write the next state. "" for all other errors.
+func driftCure(err error) string {
+	var drift *conduct.DriftError
+	var met *wire.Error
+	switch {
+	case errors.As(err, &drift):
+		return drift.Cure()
+	case errors.As(err, &met) && met.Kind == wire.KindForeign:
+		return conduct.DriftCure
+	}
+	return ""
 }
 
 // refusedByHost is what a host refused before the first run, in the form of the plan's own refusals; nil for all other

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"ngxlab/agent/wire"
 	"ngxlab/lab"
 	"ngxlab/lab/conduct"
 	"ngxlab/lab/observe"
@@ -169,11 +170,31 @@ func TestSecondInterruptPrintsTheCommandThatPutsTheHostsBack(t *testing.T) {
 	}
 }
 
+// TestDriftInACampaignIsToldWithItsCure: found before a run, or met by a host that was to write the next state.
 func TestDriftInACampaignIsToldWithItsCure(t *testing.T) {
-	var said strings.Builder
-	printError(&said, fmt.Errorf("baseline, round 2: %w", &conduct.DriftError{Readings: []observe.KnobReading{{Host: "web", Knob: "sysctl net.core.somaxconn", Drifted: true}}}))
-	if !strings.Contains(said.String(), "web: sysctl net.core.somaxconn") || !strings.Contains(said.String(), "\nhint: find what sets it") {
-		t.Error(said.String())
+	c := newCommand(t)
+	c.filled("small-1", 1.2)
+	c.db = filepath.Join(c.dir, "lab.db")
+	drift := &conduct.DriftError{Readings: []observe.KnobReading{{Host: "web", Knob: "sysctl net.core.somaxconn", Drifted: true}}}
+	met := &wire.Error{Kind: wire.KindForeign, Message: "sysctl net.core.somaxconn was changed by someone else"}
+	for _, tc := range []struct {
+		err  error
+		cure bool
+	}{{fmt.Errorf("baseline, round 2: %w", drift), true}, {fmt.Errorf("move to state \"all\": web: %w", met), true}, {&wire.Error{Kind: wire.KindReadBack, Message: "net.core.somaxconn"}, false}} {
+		var err error
+		must(t, c.reading(t.Context(), func(s *store.Store) error {
+			err = stopped(t.Context(), s, lab.Plan{}, lab.Outcome{Campaign: "small-1", Runs: 2, Status: lab.StatusFailed}, tc.err)
+			return nil
+		}))
+		var said strings.Builder
+		printError(&said, err)
+		want := "\nhint: \"ngxlab resume small-1\""
+		if tc.cure {
+			want = "\nhint: " + conduct.DriftCure + "; then \"ngxlab resume small-1\" does the missing runs, "
+		}
+		if !strings.Contains(said.String(), "net.core.somaxconn") || !strings.Contains(said.String(), want) {
+			t.Errorf("%q is missing: %s", want, said.String())
+		}
 	}
 }
 

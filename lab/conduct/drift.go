@@ -26,10 +26,11 @@ func (e *DriftError) Error() string {
 	return fmt.Sprintf("someone else changed what the campaign has set: %s", driftText(e.Readings))
 }
 
-// Cure is advice for people, up to what they can do afterwards.
-func (e *DriftError) Cure() string {
-	return "find what sets it (a configuration management agent, a cron job?) and stop it for as long as the campaign takes"
-}
+// DriftCure is advice for people whose hosts someone else changes during a campaign, up to what they can do afterwards.
+const DriftCure = "find what sets it (a configuration management agent, a cron job?) and stop it for as long as the campaign takes"
+
+// Cure is DriftCure.
+func (e *DriftError) Cure() string { return DriftCure }
 
 func driftText(drifted []observe.KnobReading) string {
 	texts := make([]string, len(drifted))

@@ -65,10 +65,13 @@ func TestCampaignThatGoesOnLeavesItsHostsChangedAgain(t *testing.T) {
 	}
 	c, err := s.Campaign(ctx, "c")
 	must(t, err)
-	if c.Status != lab.StatusRunning {
-		t.Errorf("status %s: nobody knows how it ended", c.Status)
+	if c.Status != lab.StatusInterrupted || c.Ended != nil {
+		t.Errorf("status %s, ended %v: it was killed, nobody knows when", c.Status, c.Ended)
 	}
 	begun(t, s, "c")
+	if c, err = s.Campaign(ctx, "c"); err != nil || c.Status != lab.StatusRunning {
+		t.Errorf("status %s after it went on: %v", c.Status, err)
+	}
 	must(t, s.Event(ctx, "c", lab.Event{At: at, Kind: lab.EventChange, Host: "web"}))
 	if got := left(t, s); len(got) != 1 {
 		t.Errorf("left %v after it went on", got)

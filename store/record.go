@@ -112,7 +112,8 @@ func (s *Store) Left(ctx context.Context) ([]Left, error) {
 }
 
 // PutBack records that a host is as it was before a campaign, which somebody put back after it: the campaign's outcome no
-// longer has it as unrestored, and a campaign whose last such host it is is done.
+// longer has it as unrestored, and a campaign whose last such host it is is done. One that has no outcome was killed, for
+// as long as it runs it has its hosts to itself: it was interrupted, nobody knows when.
 func (s *Store) PutBack(ctx context.Context, l Left, at time.Time) error {
 	e := lab.Event{At: at.UTC(), Kind: lab.EventRestored, Campaign: l.Campaign, Host: l.Host, Text: "put back after the campaign"}
 	err := s.inTx(ctx, func(tx *sql.Tx) error {
@@ -127,6 +128,10 @@ func (s *Store) PutBack(ctx context.Context, l Left, at time.Time) error {
 		_, err = tx.ExecContext(ctx, `UPDATE campaigns SET status = ?, outcome = json_set(json_remove(outcome, '$.unrestored'), '$.status', ?)
 			WHERE id = ? AND status = ? AND NOT EXISTS (SELECT 1 FROM json_each(outcome, '$.unrestored'))`,
 			string(lab.StatusDone), string(lab.StatusDone), string(l.Campaign), string(lab.StatusUnrestored))
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "UPDATE campaigns SET status = ? WHERE id = ? AND outcome IS NULL", string(lab.StatusInterrupted), string(l.Campaign))
 		return err
 	})
 	if err != nil {

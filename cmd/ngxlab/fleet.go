@@ -147,7 +147,8 @@ func (a *app) conducted(f *fleet, c lab.CampaignID) map[lab.HostName]conduct.Mac
 	return all
 }
 
-// recover puts back what an earlier campaign left on the hosts, before any value is read as an original one.
+// recover puts back what an earlier campaign left on the hosts, before any value is read as an original one, and tells the
+// database.
 func (a *app) recover(ctx context.Context, f *fleet) error {
 	left, err := f.pending(ctx)
 	if err != nil {
@@ -158,14 +159,17 @@ func (a *app) recover(ctx context.Context, f *fleet) error {
 			a.note("%s: campaign %s left %s changed; putting it back first", h.Name, p[0].Campaign, count(len(p), "knob"))
 		}
 	}
-	var bad []lab.HostName
-	errs := forEach(ctx, len(left), restoreTimeout, func(ctx context.Context, i int) error {
-		if len(left[i]) == 0 {
-			return nil
+	results := make([]restored, len(left))
+	errs := forEach(ctx, len(left), restoreTimeout, func(ctx context.Context, i int) (err error) {
+		if len(left[i]) > 0 {
+			results[i].Restored, err = a.putBack(ctx, f.x, f.x.Hosts[i].Name, f.machines[i])
+			results[i].fails(err)
+			results[i].by(ctx, f.machines[i])
 		}
-		_, err := a.putBack(ctx, f.x, f.x.Hosts[i].Name, f.machines[i])
 		return err
 	})
+	a.recordPutBack(ctx, f.x, results)
+	var bad []lab.HostName
 	for i, err := range errs {
 		if err != nil {
 			bad = append(bad, f.x.Hosts[i].Name)

@@ -69,7 +69,7 @@ func planChanges(p *page, pl lab.Plan, s lab.State) {
 	switch {
 	case len(t.rows) == 0:
 		p.line("     changes nothing")
-	case same == len(t.rows):
+	case same == len(t.rows) && s.Over != "":
 		p.line("     empty: every value is there already")
 	}
 	p.table("     ", t)

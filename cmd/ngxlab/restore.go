@@ -201,13 +201,17 @@ func (a *app) restoreOne(ctx context.Context, f *fleet, i int, r *restored) erro
 		all, err = a.again(ctx, f, i)
 	}
 	if m := f.machines[i]; err == nil && m != nil {
-		facts, unknown := m.facts(ctx, lab.FactsQuery{Brief: true})
-		if unknown == nil { // else the database is told nothing
-			r.stateDir = facts.StateDir
-		}
+		r.by(ctx, m)
 	}
 	r.Restored = all
 	return err
+}
+
+// by notes which agent put a host back; when that is not known, the database is told nothing.
+func (r *restored) by(ctx context.Context, m *machine) {
+	if facts, err := m.facts(ctx, lab.FactsQuery{Brief: true}); err == nil {
+		r.stateDir = facts.StateDir
+	}
 }
 
 // putBack restores a host from its journal, which a cancelled ctx does not stop half-way. Until that is done, leaving at

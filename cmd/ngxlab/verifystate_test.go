@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -149,6 +150,35 @@ func TestRestoreTellsTheDatabase(t *testing.T) {
 	c.write("lab.db", "no database")
 	if code := c.run("restore"); code != exitDone || !strings.Contains(c.err.String(), "could not be told") {
 		t.Errorf("with a broken database: exit code %d: %s", code, c.err)
+	}
+}
+
+// TestKilledCampaignIsInterruptedOnceItsHostIsPutBack: by the campaign after it, which does not get further here.
+func TestKilledCampaignIsInterruptedOnceItsHostIsPutBack(t *testing.T) {
+	c := newCommand(t)
+	ctx, knob := t.Context(), lab.KnobID{Kind: lab.KnobSysctl, Name: "net.core.somaxconn"}
+	c.write("study.yaml", study)
+	s, err := store.Open(ctx, filepath.Join(c.dir, "lab.db"))
+	must(t, err)
+	_, err = s.Begin(ctx, "small-1", planned(t, study))
+	must(t, err)
+	must(t, s.Originals(ctx, "small-1", "here", []lab.Change{{Knob: knob}}))
+	must(t, s.Event(ctx, "small-1", lab.Event{At: at, Kind: lab.EventChange, Campaign: "small-1", Host: "here"}))
+	must(t, s.Close())
+	host := &fakeHost{facts: testFacts(), pending: []lab.Pending{{Knob: knob, Campaign: "small-1"}}, restoreErr: errors.New("here: read-only file system")}
+	c.attach = fakeAttach(host)
+	for _, want := range []lab.CampaignStatus{lab.StatusRunning, lab.StatusInterrupted} {
+		if code := c.run("run", "DIR/study.yaml"); !strings.Contains(c.err.String(), "here: campaign small-1 left 1 knob changed") {
+			t.Errorf("exit code %d: %s", code, c.err)
+		}
+		if code := c.run("list"); code != exitDone || !regexp.MustCompile(`small-1 .* `+string(want)+` `).MatchString(c.out.String()) {
+			t.Errorf("list has no %s: %s", want, c.out)
+		}
+		host.restoreErr = nil
+	}
+	c.run("show", "small-1")
+	if !strings.Contains(c.out.String(), string(lab.StatusInterrupted)) {
+		t.Errorf("show says %s", c.out)
 	}
 }
 

@@ -42,7 +42,7 @@ func (p *planner) capacity() error {
 			p.refuse(lab.Refusal{Host: target.Name, Path: "capacity", Reason: err.Error(), Cure: "correct the capacity section", Fatal: true})
 			continue
 		}
-		c.Servings[kind] = bound(serving)
+		c.Servings[kind] = serving
 	}
 	c.Limits = p.capacityLimits(c, overlaid(s, target.Name, spec.Nginx))
 	p.plan.Capacity = c

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"ngxlab/lab"
 	"ngxlab/lab/load"
@@ -19,21 +18,10 @@ func (p *planner) servings() error {
 				p.refuse(lab.Refusal{Host: target.Name, Path: "server", Reason: err.Error(), Cure: "correct the server section or the step", Fatal: true})
 				break // the other states would say the same
 			}
-			p.plan.Servings = append(p.plan.Servings, bound(serving))
+			p.plan.Servings = append(p.plan.Servings, serving)
 		}
 	}
 	return nil
-}
-
-// bound leaves out that nofile is to be found in force on workers where worker_rlimit_nofile gives them another limit.
-func bound(s lab.Serving) lab.Serving {
-	own := func(e lab.Setting) bool {
-		return e.Knob.Kind == lab.KnobNginx && strings.HasSuffix(e.Knob.Name, "worker_rlimit_nofile") && !e.Absent
-	}
-	if slices.ContainsFunc(s.Expect, own) {
-		s.Expect = slices.DeleteFunc(s.Expect, func(e lab.Setting) bool { return e.Knob.Kind == lab.KnobNofile })
-	}
-	return s
 }
 
 func (p *planner) input(target lab.Host, s lab.State) server.Input {

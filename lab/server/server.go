@@ -75,17 +75,11 @@ func serving(in Input, hold bool, over []lab.Setting) (lab.Serving, error) {
 		URLs: in.URLs, CPUs: in.CPUs, Deadline: lab.Duration{Duration: readyDeadline}, Bodies: bodies(in),
 		Nofile: limit(in, lab.KnobNofile, in.Spec.Nofile), Nproc: limit(in, lab.KnobNproc, in.Spec.Nproc),
 	}
-	for kind, n := range map[string]int{lab.KnobNofile: s.Nofile, lab.KnobNproc: s.Nproc} {
-		if n > 0 {
-			s.Expect = append(s.Expect, lab.Setting{Knob: lab.KnobID{Kind: kind}, Value: strconv.Itoa(n)})
-		}
-	}
-	slices.SortFunc(s.Expect, func(a, b lab.Setting) int { return strings.Compare(a.Knob.Kind, b.Knob.Kind) })
 	conf, placed, err := configured(in, hold, over)
 	if err != nil {
 		return lab.Serving{}, fmt.Errorf("server of %s in state %q: %w", in.Target.Name, in.State.Name, err)
 	}
-	s.Config = string(conf)
+	s.Config, s.Expect = string(conf), limits(s, placed)
 	for _, p := range placed {
 		s.Expect = append(s.Expect, p.expected())
 	}
@@ -112,6 +106,20 @@ func statusPort(spec lab.ServerSpec) int {
 		return spec.StatusPort
 	}
 	return spec.Port + 1
+}
+
+// limits are the limits to find in force on the workers: not that of open files where worker_rlimit_nofile gives them
+// another, which wins (nginx 1.22, ngx_worker_process_init) and is among the directives.
+func limits(s lab.Serving, list []placed) []lab.Setting {
+	var all []lab.Setting
+	own := slices.ContainsFunc(list, func(p placed) bool { return p.place.name == "worker_rlimit_nofile" && !p.setting.Absent })
+	if s.Nofile > 0 && !own {
+		all = append(all, lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNofile}, Value: strconv.Itoa(s.Nofile)})
+	}
+	if s.Nproc > 0 {
+		all = append(all, lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNproc}, Value: strconv.Itoa(s.Nproc)})
+	}
+	return all
 }
 
 // limit is the state's limit of a kind, or that of the server section.

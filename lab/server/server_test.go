@@ -180,6 +180,31 @@ func TestOpenFileLimitIsExpectedInForce(t *testing.T) {
 	}
 }
 
+// TestLimitOfWorkersWinsOverThatOfTheServer: nginx's own, by whichever name and of whichever section.
+func TestLimitOfWorkersWinsOverThatOfTheServer(t *testing.T) {
+	nofile := lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNofile}, Value: "20000"}
+	expected := func(in Input) string {
+		var names []string
+		for _, e := range mustServe(t, in).Expect {
+			names = append(names, strings.TrimSpace(e.Knob.String()+" "+e.Value))
+		}
+		return strings.Join(names, ", ")
+	}
+	in := input("hello", nofile, lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNginx, Name: "main.worker_rlimit_nofile"}, Value: "3000"})
+	if got := expected(in); got != "nginx main.worker_rlimit_nofile 3000" {
+		t.Errorf("of the step: %s", got)
+	}
+	in = input("hello", nofile)
+	in.Spec.Nginx = map[string]string{"worker_rlimit_nofile": "3000"}
+	if got := expected(in); got != "nginx worker_rlimit_nofile 3000" {
+		t.Errorf("of the server section: %s", got)
+	}
+	in.State.Settings["here"] = append(in.State.Settings["here"], absent("worker_rlimit_nofile"))
+	if got := expected(in); got != "nofile 20000, nginx worker_rlimit_nofile" {
+		t.Errorf("removed: %s", got)
+	}
+}
+
 func TestWhatCannotBeServedIsRefused(t *testing.T) {
 	tests := map[string]struct {
 		change func(*Input)

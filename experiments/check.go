@@ -191,6 +191,7 @@ func (d *decoding) checkStates(e lab.Experiment) {
 	if _, err := lab.LoadPoints(e); err != nil {
 		d.problem("load", "", "%s", err)
 	}
+	d.checkFiles(e, states)
 	var names []string
 	for _, s := range states {
 		names = append(names, s.Name)

@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -61,6 +62,53 @@ func (d *decoding) checkCoupled(path string, values map[string]string) {
 		d.problem(path+"."+names[1], "leave one of them out", "%s excludes %s, which is on line %d: the kernel sets one to 0 when the other is written",
 			names[1], names[0], d.at(path+"."+names[0]).Line)
 	}
+}
+
+// checkFiles refuses a step that leaves out a part of a file which a step before it in some state gives. Parts left out
+// are those that the host had before any step: the earlier step would be undone unseen.
+func (d *decoding) checkFiles(e lab.Experiment, states []lab.State) {
+	said := map[string]bool{}
+	for _, state := range states {
+		given := map[string]lab.Setting{}
+		for i, step := range e.Steps {
+			if slices.Contains(state.Steps, step.Name) {
+				d.checkFilesOf(fmt.Sprintf("steps[%d].files.", i), step, given, said)
+			}
+		}
+	}
+}
+
+// checkFilesOf holds the files of a step against those given before it, and adds them. What is said is said once.
+func (d *decoding) checkFilesOf(path string, step lab.Step, given map[string]lab.Setting, said map[string]bool) {
+	for _, s := range step.Knobs {
+		if s.Knob.Kind != lab.KnobFile {
+			continue
+		}
+		name := s.Knob.Name
+		if part := leftOut(s, given[name]); part != "" && !said[path+name] {
+			said[path+name] = true
+			d.problem(path+name, "give it here, too", "step %q leaves out the %s of %s, which step %q gives: it would be as it was before both",
+				step.Name, part, name, given[name].Step)
+		}
+		s.Step = step.Name
+		given[name] = s
+	}
+}
+
+// leftOut is the part of a file that one setting gives and a later one does not; "" when there is none.
+func leftOut(later, earlier lab.Setting) string {
+	now, err := lab.ParseFileValue(later.Value)
+	before, unread := lab.ParseFileValue(earlier.Value)
+	switch {
+	case err != nil || unread != nil: // there is no earlier one, or there shall be none
+	case now.Content == nil && before.Content != nil:
+		return "content"
+	case now.Mode == "" && before.Mode != "":
+		return "mode"
+	case now.Owner == "" && before.Owner != "":
+		return "owner"
+	}
+	return ""
 }
 
 // inOrder sorts keys of a mapping by their places in the file.

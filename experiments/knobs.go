@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -96,15 +95,10 @@ func refuseSysfs(name string) (message, hint string) {
 	return "", ""
 }
 
-var ethtool = settings(lab.KnobEthtool, names{what: "a setting of a network interface", pattern: ethtoolPattern, refuse: refuseEthtool}, switched)
-
-func refuseEthtool(name string) (message, hint string) {
-	if regexp.MustCompile(ethtoolPattern).MatchString(name) {
-		return "", ""
-	}
-	return fmt.Sprintf("%q cannot be a setting of a network interface", name),
-		"it is INTERFACE.GROUP.NAME, and GROUP is rings, channels, coalesce or features: eth0.rings.rx"
-}
+var ethtool = settings(lab.KnobEthtool, names{
+	what: "a setting of a network interface", pattern: ethtoolPattern,
+	like: "it is INTERFACE.GROUP.NAME, and GROUP is rings, channels, coalesce or features: eth0.rings.rx",
+}, switched)
 
 // switched is a text or number; true and false are on and off.
 var switched = value[string]{schema{"type": []string{"string", "number", "boolean"}}, func(d *decoding, path string, n ast.Node) (string, bool) {
@@ -127,15 +121,10 @@ func refuseService(name string) (message, hint string) {
 	return "", ""
 }
 
-var units = settings(lab.KnobUnit, names{what: "a limit of a unit", pattern: unitPattern, refuse: refuseUnit}, text)
-
-func refuseUnit(name string) (message, hint string) {
-	if regexp.MustCompile(unitPattern).MatchString(name) {
-		return "", ""
-	}
-	return fmt.Sprintf("%q cannot be a limit of a unit", name),
-		"it is SERVICE.service.LimitNOFILE or SERVICE.service.LimitNPROC"
-}
+var units = settings(lab.KnobUnit, names{
+	what: "a limit of a unit", pattern: unitPattern,
+	like: "it is SERVICE.service.LimitNOFILE or SERVICE.service.LimitNPROC",
+}, text)
 
 // files are texts, or content with mode and owner; a file that shall not be there is null.
 var files = keysAndNulls(names{what: "a file", pattern: filePattern, refuse: refuseFile}, fileValue, noSettings, setting(lab.KnobFile),

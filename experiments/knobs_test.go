@@ -196,3 +196,27 @@ func TestNamesOfKnobsMayLookLikeKeysOfOthers(t *testing.T) {
   - {name: a, files: {/etc/x: {mode: "0600"}, /etc/x.mode: b}, nginx: {sendfile: "on", location.sendfile: "off", include: a, http.include: b}}
 `, 1))
 }
+
+// TestAFileThatTwoStepsTuneIsGivenWhole: parts left out are the host's own of before, not those of another step.
+func TestAFileThatTwoStepsTuneIsGivenWhole(t *testing.T) {
+	for files, want := range map[string]string{
+		"{content: a} | {mode: '0600'}":                                       `leaves out the content of /etc/x, which step "a" gives`,
+		"{content: a, mode: '0600'} | b":                                      `leaves out the mode of /etc/x`,
+		"{mode: '0600'} | b":                                                  `leaves out the mode of /etc/x`,
+		"{content: a, owner: a:a} | {content: b}":                             `leaves out the owner of /etc/x`,
+		"{content: a, mode: '0600'} | {content: b, mode: '0644', owner: b:b}": "",
+		"a | b":               "",
+		"a | null":            "",
+		"null | {mode: 0600}": "",
+	} {
+		first, second, _ := strings.Cut(files, " | ")
+		steps := "  - name: baseline\n  - {name: a, files: {/etc/x: " + first + "}}\n  - {name: b, files: {/etc/x: " + second + "}}\n"
+		text := strings.Replace(small, "  - name: baseline\n", steps, 1)
+		if want == "" {
+			decode(t, text)
+		} else if got := problems(t, text).Error(); !strings.Contains(got, want) || !strings.Contains(got, "x.yaml:7:") || strings.Contains(got, "x.yaml:6:") {
+			t.Errorf("%s: got\n%s\nwant %s", files, got, want)
+		}
+		decode(t, text+"ladder: isolated\n")
+	}
+}

@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -134,6 +135,7 @@ func isNull(n ast.Node) bool { return n == nil || n.Type() == ast.NullType }
 // names are the keys that a file chooses.
 type names struct {
 	what, pattern string
+	like          string                                   // what a right one looks like; "" = the pattern says it
 	refuse        func(name string) (message, hint string) // what is wrong with a name that matches; nil or "" when nothing is
 }
 
@@ -145,7 +147,7 @@ func (of names) wrong(re *regexp.Regexp, name string) (message, hint string) {
 		}
 	}
 	if !re.MatchString(name) {
-		return fmt.Sprintf("%q cannot be %s", name, of.what), "it must match " + of.pattern
+		return fmt.Sprintf("%q cannot be %s", name, of.what), cmp.Or(of.like, "it must match "+of.pattern)
 	}
 	return "", ""
 }

@@ -133,7 +133,7 @@ func restore(dir string, stdout io.Writer) (int, error) {
 		return errors.Join(cleared, err)
 	})
 	for _, r := range done {
-		if _, err := fmt.Fprintf(stdout, "%s: %s (%s, was %s)\n", r.Knob, r.Outcome, show(r.Knob, r.Original), show(r.Knob, r.Found)); err != nil {
+		if _, err := fmt.Fprintf(stdout, "%s: %s (%s, was %s)\n", r.Knob, r.Outcome, lab.Quoted(r.Knob, r.Original), lab.Quoted(r.Knob, r.Found)); err != nil {
 			return exitUnrestored, err
 		}
 	}
@@ -150,16 +150,8 @@ func pending(dir string, stdout io.Writer) error {
 	}
 	entries, err := keeper.Pending()
 	for _, p := range entries {
-		_, e := fmt.Fprintf(stdout, "%s: originally %s, changed by campaign %s at %s\n", p.Knob, show(p.Knob, p.Original), p.Campaign, p.Since)
+		_, e := fmt.Fprintf(stdout, "%s: originally %s, changed by campaign %s at %s\n", p.Knob, lab.Quoted(p.Knob, p.Original), p.Campaign, p.Since)
 		err = errors.Join(err, e)
 	}
 	return err
-}
-
-// show is a value within a sentence: a plain text in quotes.
-func show(id lab.KnobID, v lab.Value) string {
-	if v.Absent || id.Kind == lab.KnobFile || id.Kind == lab.KnobCommand {
-		return lab.Shown(id, v)
-	}
-	return fmt.Sprintf("%q", v.Text)
 }

@@ -21,6 +21,14 @@ func Shown(k KnobID, v Value) string {
 	return Printable(strings.Join(strings.Fields(v.Text), " "))
 }
 
+// Quoted is a value within a sentence: Shown, but a plain text as it is, in quotes.
+func Quoted(k KnobID, v Value) string {
+	if v.Absent || k.Kind == KnobFile || k.Kind == KnobCommand {
+		return Shown(k, v)
+	}
+	return fmt.Sprintf("%q", v.Text)
+}
+
 func shownFile(text string) string {
 	f, err := ParseFileValue(text)
 	if err != nil {

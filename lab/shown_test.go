@@ -25,6 +25,15 @@ func TestShownFitsALine(t *testing.T) {
 			t.Errorf("%s %q is shown as %q, want %q", c.knob, c.text, got, c.want)
 		}
 	}
+	for text, want := range map[string]string{
+		lab.Quoted(lab.KnobID{Kind: lab.KnobSysctl, Name: "net.ipv4.tcp_rmem"}, lab.Value{Text: "1\t2"}): `"1\t2"`,
+		lab.Quoted(file, lab.Value{Text: `{"content":"a"}`}):                                             "1 byte",
+		lab.Quoted(file, lab.Value{Absent: true}):                                                        "none",
+	} {
+		if text != want {
+			t.Errorf("quoted as %s, want %s", text, want)
+		}
+	}
 	if got := lab.Shown(file, lab.Value{Absent: true}); got != "none" {
 		t.Errorf("nothing is shown as %q", got)
 	}

@@ -75,11 +75,14 @@ func (p *planner) changesOn(h lab.Host, s, over lab.State) ([]lab.StateChange, e
 		if !tune.OnHost(d.Knob.Kind) {
 			before, after = p.brought(h, over, d.Knob), p.brought(h, s, d.Knob)
 		}
-		c.Same = same(d.Knob, before, after)
+		anyway := p.anyway(h, over, d.Knob, before, after) || p.anyway(h, s, d.Knob, after, before)
+		c.Same = anyway || same(d.Knob, before, after)
 		if c.Now = before; tune.OnHost(d.Knob.Kind) {
 			c.Now, _ = present(p.facts[h.Name], d.Knob)
 		}
-		c.Note = p.note(h, c)
+		if c.Note = p.note(h, c); anyway {
+			c.Note = strings.TrimSuffix("nginx's own default; "+c.Note, "; ")
+		}
 		changes = append(changes, c)
 	}
 	return changes, nil

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -12,6 +13,8 @@ func TestAStepWhoseValuesAreThereAlreadyIsSaidToBeEmpty(t *testing.T) {
 		"a sysctl as it is":        sysctls("net.core.somaxconn", "4096"),
 		"a limit as it is":         {Nofile: 20000},
 		"a directive as it is":     directives("http.access_log", "off"),
+		"nginx's own default":      {Nginx: map[string]string{"events.accept_mutex": "off", "tcp_nodelay": "on"}},
+		"nginx's own, taken out":   {Remove: []string{"gzip"}},
 		"nothing":                  {},
 		"several, all as they are": {Sysctl: map[string]string{"net.core.somaxconn": "4096", "net.ipv4.tcp_syncookies": "1"}, Nofile: 20000},
 	} {
@@ -28,12 +31,29 @@ func TestAStepWhoseValuesAreThereAlreadyIsSaidToBeEmpty(t *testing.T) {
 		}
 	}
 	for name, step := range map[string]lab.Step{
-		"one of two":  {Sysctl: map[string]string{"net.core.somaxconn": "4096", "net.ipv4.tcp_syncookies": "0"}},
-		"a directive": directives("http.access_log", "logs/access.log"),
-		"a limit":     {Nofile: 19999},
+		"one of two":                 {Sysctl: map[string]string{"net.core.somaxconn": "4096", "net.ipv4.tcp_syncookies": "0"}},
+		"a directive":                directives("http.access_log", "logs/access.log"),
+		"a limit":                    {Nofile: 19999},
+		"a default of some versions": directives("keepalive_requests", "1000"),
+		"a default below a block":    directives("location.gzip", "off"),
 	} {
 		if p := make1(t, withStep(step)); warned(p, "is empty") {
 			t.Errorf("%s is said to be empty: %v", name, p.Warnings)
+		}
+	}
+}
+
+// TestNginxsOwnDefaultIsNamed: also of a step that takes back the one before by naming it, which is not empty.
+func TestNginxsOwnDefaultIsNamed(t *testing.T) {
+	e := withStep(directives("tcp_nopush", "off"))
+	e.Steps = append(e.Steps, lab.Step{Name: "on", Nginx: map[string]string{"tcp_nopush": "on"}}, lab.Step{Name: "off", Nginx: map[string]string{"tcp_nopush": "off"}})
+	notes := map[string]string{}
+	for _, c := range make1(t, e).Changes["here"] {
+		notes[c.State] += fmt.Sprintf("%v %s", c.Same, c.Note)
+	}
+	for state, want := range map[string]string{"tried": "true nginx's own default", "on": "false ", "off": "false "} {
+		if notes[state] != want {
+			t.Errorf("%s: %q, want %q", state, notes[state], want)
 		}
 	}
 }

@@ -42,6 +42,13 @@ func (p *planner) untouched(host lab.Host, name string) lab.Value {
 	return value
 }
 
+// anyway reports whether the server of a state, whose configuration has no such directive, does what a value found says all the
+// same: it is nginx's own default.
+func (p *planner) anyway(h lab.Host, s lab.State, knob lab.KnobID, has, found lab.Value) bool {
+	return knob.Kind == lab.KnobNginx && has.Absent && !found.Absent &&
+		server.DoesAnyway(p.recipe(value(s, h.Name, lab.KnobBuild, "")), knob.Name, found.Text)
+}
+
 // same reports whether two values of a knob are the same to the host, or to nginx.
 func same(knob lab.KnobID, a, b lab.Value) bool {
 	return tune.EqualValues(knob, a, b) || knob.Kind == lab.KnobNginx && !a.Absent && !b.Absent && server.Same(knob.Name, a.Text, b.Text)

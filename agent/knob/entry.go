@@ -14,6 +14,9 @@ type entry struct {
 	original lab.Value
 	ours     []lab.Value // every value the lab wrote or left, oldest first
 	open     *lab.Value  // a value announced of which it is not known whether and how it was written
+	own      bool        // the lab announced a write of the knob itself
+	unknown  bool        // another knob was to be written, and it is not known what that made of this one
+	foreign  *lab.Value  // someone else's, over which a restore was about to write
 	boot     string
 	campaign lab.CampaignID
 	since    string
@@ -26,7 +29,9 @@ func (e *entry) add(v lab.Value) {
 }
 
 // news reports whether the journal would learn something from v being written or found.
-func (e *entry) news(v lab.Value) bool { return e.open != nil || !slices.Contains(e.ours, v) }
+func (e *entry) news(v lab.Value) bool {
+	return e.open != nil || e.unknown || !slices.Contains(e.ours, v)
+}
 
 // isOurs reports whether the lab wrote v, or found it right after a write of its own.
 func (e *entry) isOurs(v lab.Value) bool {

@@ -28,11 +28,14 @@ var ErrJournal = errors.New("damaged journal")
 
 type recordKind string
 
-// The life of an entry: original, then intent and found for each write, at last settled.
+// The life of an entry: original, then intent or touched and found for each write, perhaps foreign during a restore, at
+// last settled.
 const (
 	originalRecord recordKind = "original" // the value before the lab's first write, opens an entry
 	intentRecord   recordKind = "intent"   // a value about to be written
+	touchedRecord  recordKind = "touched"  // another knob is about to be written, which may bring this value; Absent = any
 	foundRecord    recordKind = "found"    // the value read back after the write
+	foreignRecord  recordKind = "foreign"  // someone else's value that a restore is about to write over, and back
 	settledRecord  recordKind = "settled"  // closes the entry
 )
 
@@ -135,11 +138,17 @@ func (j *journal) take(r record) error {
 	case e == nil:
 		return fmt.Errorf("%s of %s before its original", r.Kind, r.Knob)
 	case r.Kind == intentRecord:
-		e.open = &r.Value
+		e.open, e.foreign, e.own = &r.Value, nil, true
+		e.add(r.Value)
+	case r.Kind == touchedRecord && r.Value.Absent:
+		e.unknown = true
+	case r.Kind == touchedRecord:
 		e.add(r.Value)
 	case r.Kind == foundRecord:
-		e.open = nil
+		e.open, e.foreign, e.unknown = nil, nil, false
 		e.add(r.Value)
+	case r.Kind == foreignRecord:
+		e.foreign = &r.Value
 	case r.Kind == settledRecord:
 		j.entries = slices.DeleteFunc(j.entries, func(p *entry) bool { return p == e })
 	default:
@@ -184,6 +193,12 @@ func (j *journal) pending(id lab.KnobID) *entry {
 		}
 	}
 	return nil
+}
+
+// brought reports whether the value found before a change is there because the lab wrote another knob, and nobody this one.
+func (j *journal) brought(c lab.Change, found lab.Value) bool {
+	e := j.pending(c.Knob)
+	return e != nil && !e.own && !coupled(c.Knob) && same(c.Knob, c.From, e.original) && e.isOurs(found)
 }
 
 // Journaled reports whether a directory has a journal, of which something may have to be put back.

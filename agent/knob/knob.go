@@ -28,6 +28,7 @@ type Keeper struct {
 
 	dir     string
 	boot    string // the file of the boot id
+	procSys string
 	drivers map[string]driver
 	faults  faults
 }
@@ -44,7 +45,7 @@ func OpenRoots(dir string, r Roots) (*Keeper, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("journal directory: %w", err)
 	}
-	return &Keeper{dir: dir, boot: r.bootIDFile(), drivers: newDrivers(r)}, nil
+	return &Keeper{dir: dir, boot: r.bootIDFile(), procSys: r.ProcSys, drivers: newDrivers(r)}, nil
 }
 
 // ChangedError is returned when a change expects another value than the one present: someone else changed it.
@@ -141,10 +142,10 @@ func (k *Keeper) apply(ctx context.Context, j *journal, campaign lab.CampaignID,
 		j.readBack = append(j.readBack, held{c.Knob, found})
 		return &lab.Applied{Change: c, ReadBack: found}, nil // the write of its other half did it
 	}
-	if !same(c.Knob, found, c.From) {
+	if !same(c.Knob, found, c.From) && !j.brought(c, found) {
 		return nil, &ChangedError{Knob: c.Knob, Expected: c.From, Found: found}
 	}
-	if err := k.otherHalf(ctx, j, c.Knob); err != nil {
+	if err := k.foreignTouched(ctx, j, c.Knob); err != nil {
 		return nil, err
 	}
 	if !removable(c.Knob.Kind) && (found.Absent || c.To.Absent) {
@@ -156,20 +157,23 @@ func (k *Keeper) apply(ctx context.Context, j *journal, campaign lab.CampaignID,
 	return k.carryOut(ctx, j, c)
 }
 
-// otherHalf is *ChangedError when someone else has changed the other half of a couple since the lab did: the write of
-// this one would undo that unseen.
-func (k *Keeper) otherHalf(ctx context.Context, j *journal, id lab.KnobID) error {
-	for _, other := range touched(id)[1:] {
+// foreignTouched is *ChangedError when someone else has changed a sysctl that the write of id touches since the lab did:
+// the write would undo that unseen.
+func (k *Keeper) foreignTouched(ctx context.Context, j *journal, id lab.KnobID) error {
+	boot, err := k.bootID()
+	if err != nil {
+		return err
+	}
+	for _, other := range k.touched(id) {
 		e := j.pending(other)
-		boot, err := k.bootID()
-		if err != nil || e == nil || e.boot != boot || len(e.ours) == 0 {
-			return err
+		if e == nil || e.boot != boot || len(e.ours) == 0 || e.unknown {
+			continue
 		}
 		found, err := k.read(ctx, other, e.original)
 		if err != nil {
 			return err
 		}
-		if !same(other, found, e.original) && !e.isOurs(found) {
+		if !same(other, found, e.original) && !e.isOurs(found) && !found.Absent {
 			return &ChangedError{Knob: other, Expected: e.ours[len(e.ours)-1], Found: found}
 		}
 	}
@@ -190,23 +194,44 @@ func (k *Keeper) announce(ctx context.Context, j *journal, campaign lab.Campaign
 	if err != nil {
 		return err
 	}
-	now := k.now().UTC().Format(time.RFC3339)
-	var rs []record
-	for _, id := range touched(c.Knob) {
-		original, to := found, c.To
-		if id != c.Knob {
-			to = lab.Value{Text: "0"}
-			if original, err = k.read(ctx, id, lab.Value{}); err != nil {
-				return err
-			}
-		}
-		opening := j.opening(record{Kind: originalRecord, Knob: id, Value: original, Boot: boot, Campaign: campaign, At: now})
-		rs = append(rs, opening...)
-		if len(opening) > 0 || j.pending(id).news(to) {
-			rs = append(rs, record{Kind: intentRecord, Knob: id, Value: to})
-		}
+	first := record{Kind: originalRecord, Knob: c.Knob, Value: found, Boot: boot, Campaign: campaign, At: k.now().UTC().Format(time.RFC3339)}
+	own := j.opening(first)
+	if len(own) == 0 && !j.pending(c.Knob).news(c.To) {
+		return nil // and what it brought is known too
 	}
-	return j.commit(rs...)
+	rs, err := k.announceTouched(ctx, j, c, first, len(own) > 0)
+	if err != nil {
+		return err
+	}
+	return j.commit(append(append(rs, own...), record{Kind: intentRecord, Knob: c.Knob, Value: c.To})...)
+}
+
+// announceTouched is the records of what a change touches. They come before those of the change itself, for the newest
+// is put back first. first is the original of the change, opened whether its entry begins with it: an interface that
+// is new since then has no original (newcomers).
+func (k *Keeper) announceTouched(ctx context.Context, j *journal, c lab.Change, first record, opened bool) (rs []record, err error) {
+	name := c.Knob.Name
+	if c.Knob.Kind == lab.KnobSysctl {
+		name = dotted(name)
+	}
+	for _, id := range k.touched(c.Knob) {
+		if !opened && ofInterfaces(id) && j.pending(id) == nil {
+			continue
+		}
+		now, err := k.read(ctx, id, lab.Value{})
+		if err != nil {
+			return nil, err
+		}
+		if now.Absent {
+			continue
+		}
+		text, known := tune.Brings(name, c.To.Text, now.Text)
+		original := first
+		original.Knob, original.Value = id, now
+		rs = append(rs, j.opening(original)...)
+		rs = append(rs, record{Kind: touchedRecord, Knob: id, Value: lab.Value{Text: text, Absent: !known}})
+	}
+	return rs, nil
 }
 
 // carryOut writes an announced change, reads it back and notes what the host made of it.
@@ -216,7 +241,10 @@ func (k *Keeper) carryOut(ctx context.Context, j *journal, c lab.Change) (*lab.A
 	k.faults.reach("after write")
 	var rs []record
 	applied := &lab.Applied{Change: c}
-	for _, id := range touched(c.Knob) {
+	for _, id := range append([]lab.KnobID{c.Knob}, k.touched(c.Knob)...) {
+		if j.pending(id) == nil {
+			continue
+		}
 		v, err := k.read(ctx, id, c.To)
 		if err != nil {
 			return nil, errors.Join(writeErr, err)

@@ -25,7 +25,8 @@ func (k *Keeper) Restore(ctx context.Context) ([]lab.Restored, error) {
 			return err
 		}
 		cases := k.cases(ctx, j, boot)
-		k.round(ctx, cases)
+		k.noteForeign(j, cases)
+		k.round(ctx, j, cases)
 		k.secondRound(ctx, j, boot, cases)
 		k.sweepAll(ctx, cases)
 		errs := []error{dropped}
@@ -53,6 +54,7 @@ func (k *Keeper) sweepAll(ctx context.Context, cases []restoring) {
 
 // settle puts the journal aside when every entry is dealt with (which needs no space on the disk), and otherwise
 // closes those that are. A file that names a knob in error stays: it tells why that knob outlives a boot.
+// So does what such a knob touches, for it is yet to be written.
 func (k *Keeper) settle(ctx context.Context, j *journal, cases []restoring) error {
 	var failed []lab.KnobID
 	for _, c := range cases {
@@ -69,7 +71,7 @@ func (k *Keeper) settle(ctx context.Context, j *journal, cases []restoring) erro
 		switch {
 		case c.tried && c.err != nil:
 			rs = append(rs, k.remains(ctx, c.entry)...)
-		case c.err == nil && !slices.ContainsFunc(failed, c.entry.names):
+		case c.err == nil && !slices.ContainsFunc(failed, func(id lab.KnobID) bool { return c.entry.names(id) || k.touches(id, c.entry.knob) }):
 			rs = append(rs, record{Kind: settledRecord, Knob: c.entry.knob, Value: c.out.Found, Outcome: c.out.Outcome})
 		}
 	}
@@ -126,11 +128,13 @@ func (k *Keeper) judge(ctx context.Context, j *journal, e *entry, boot string) r
 		r.fail(err)
 	case booted && !j.setAgain(e, found):
 		r.out.Outcome = lab.RestoreRebooted
+	case e.foreign != nil && !same(e.knob, found, *e.foreign) && k.interrupted(ctx, j, e, found):
+		r.out.Outcome, r.out.Found = lab.RestoreForeign, *e.foreign
 	case same(e.knob, found, e.original) && !e.halfway():
 		r.out.Outcome = lab.RestoreAlready
 	case found.Absent && !removable(e.knob.Kind):
 		r.fail(fmt.Errorf("%s: %w", e.knob, errGone))
-	case same(e.knob, found, e.original) || e.isOurs(found) || k.left(ctx, e, found):
+	case same(e.knob, found, e.original) || e.isOurs(found) || e.unknown || k.left(ctx, j, e, found):
 		r.out.Outcome = lab.RestoreDone
 	default:
 		r.out.Outcome = lab.RestoreForeign
@@ -142,31 +146,13 @@ func (r *restoring) fail(err error) {
 	r.err, r.out.Outcome, r.out.Error = err, lab.RestoreFailed, err.Error()
 }
 
-// left reports whether found is what the kernel made of a write that was announced, and after which the process
-// was killed before it could note the outcome. Only writing the same again tells; a value that turns out to be
-// someone else's is put back. Other kinds than the kernel's own have the value that is written, or the one before.
-func (k *Keeper) left(ctx context.Context, e *entry, found lab.Value) bool {
-	if e.open == nil || found.Absent || coupled(e.knob) || !clampable(e.knob.Kind) {
-		return false
-	}
-	if k.write(ctx, e.knob, *e.open) != nil {
-		return false
-	}
-	again, err := k.read(ctx, e.knob, e.original)
-	if err == nil && same(e.knob, again, found) {
-		return true
-	}
-	failed := k.write(ctx, e.knob, found) != nil
-	return failed // what stands there now is ours
-}
-
 // clampable reports whether the kernel may make another value of one that is written.
 func clampable(kind string) bool {
 	return kind == lab.KnobSysctl || kind == lab.KnobSysfs || kind == lab.KnobEthtool
 }
 
 // round carries out every decision.
-func (k *Keeper) round(ctx context.Context, cases []restoring) {
+func (k *Keeper) round(ctx context.Context, j *journal, cases []restoring) {
 	for i := range cases {
 		c := &cases[i]
 		if err := ctx.Err(); err != nil && c.err == nil {
@@ -176,7 +162,8 @@ func (k *Keeper) round(ctx context.Context, cases []restoring) {
 		if c.out.Outcome != lab.RestoreDone {
 			continue
 		}
-		if err := k.putBack(ctx, *c, partner(cases, c.entry.knob)); err != nil {
+		err := k.newcomers(ctx, j, c.entry)
+		if err = errors.Join(err, k.putBack(ctx, *c, partner(cases, c.entry.knob))); err != nil {
 			c.fail(err)
 		}
 		c.tried = true
@@ -199,7 +186,8 @@ func (k *Keeper) secondRound(ctx context.Context, j *journal, boot string, cases
 		}
 	}
 	keepForeignCouples(cases)
-	k.round(ctx, cases)
+	k.round(ctx, j, cases)
+	k.leaveForeign(ctx, cases)
 }
 
 // judgeAgain judges an entry that failed.
@@ -251,12 +239,12 @@ func (k *Keeper) putBack(ctx context.Context, c restoring, other *restoring) err
 
 // partner is the case of a knob's other half; nil when it has none.
 func partner(all []restoring, id lab.KnobID) *restoring {
-	for i, other := range touched(id) {
-		for n := range all {
-			if i > 0 && sameKnob(all[n].entry.knob, other) {
-				return &all[n]
-			}
-		}
+	other, ok := half(id)
+	if !ok {
+		return nil
+	}
+	if i := slices.IndexFunc(all, func(r restoring) bool { return sameKnob(r.entry.knob, other) }); i >= 0 {
+		return &all[i]
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ const (
 	opens     = "acts on connections that this host opens, not on those it accepts"
 	forIPC    = noServer + "it bounds System V messages and shared memory, which nginx does not use"
 	newOnly   = "applies to queues made after it: those of the interfaces there are keep theirs"
-	newIfaces = "also changes the interfaces that have no address yet"
+	newIfaces = "also changes the interfaces that have no address yet; one made later no longer follows it"
 )
 
 // remark is what a person should know of a sysctl at a value; value "" stands for every value.
@@ -43,7 +43,7 @@ var remarks = map[string][]remark{
 	"net.ipv4.tcp_low_latency":                  {{"", "has no effect since Linux 4.14"}},
 	"net.ipv4.route.max_size":                   {{"", "has no effect on IPv4 since Linux 3.6"}},
 	"net.ipv4.route.gc_thresh":                  {{"", "has no effect on IPv4 since Linux 3.6"}},
-	"net.ipv4.tcp_congestion_control":           {{"", "stays in net.ipv4.tcp_allowed_congestion_control until the next boot, and so does a module loaded for it"}},
+	"net.ipv4.tcp_congestion_control":           {{"", "is added to net.ipv4.tcp_allowed_congestion_control until it is put back; a module loaded for it stays until the next boot"}},
 	"net.core.default_qdisc":                    {{"", newOnly + "; a module loaded for it stays until the next boot"}},
 	"kernel.randomize_va_space":                 {{"0", weakens + "no address space randomisation"}},
 	"kernel.sysrq":                              {{"1", weakens + "every key command of the console is allowed"}, {"", noServer + "it is about keys of the console"}},

@@ -126,10 +126,16 @@ func (b bounds) String() string {
 // reservedPorts is a set of ports that the kernel writes as rising ranges (kernel/sysctl.c, proc_do_large_bitmap).
 const reservedPorts = "net.ipv4.ip_local_reserved_ports"
 
+// allowedControls is a set of names, which the kernel shows in the order in which it came to know them.
+const allowedControls = "net.ipv4.tcp_allowed_congestion_control"
+
 // normaliseSysctl collapses white space: the kernel separates the numbers of a vector with tabs, people with spaces.
-// A set of ports becomes rising ranges.
+// A set of ports becomes rising ranges, a set of names is sorted.
 func normaliseSysctl(name, value string) string {
 	text := fields(value)
+	if name == allowedControls {
+		return strings.Join(slices.Sorted(slices.Values(strings.Fields(text))), " ")
+	}
 	if name != reservedPorts {
 		return text
 	}

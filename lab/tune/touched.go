@@ -1,10 +1,13 @@
 package tune
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Touched returns the sysctls that the kernel may change when a sysctl, or the file of the kernel with that path, is
 // written, without the written one itself; nil when there are none. interfaces are those of the host's network
-// namespace, as below net.ipv4.conf, with or without "all" and "default".
+// namespace, as below net.ipv4.conf, with or without "all" and "default", a dot in a name written as "/" (eth0/100).
 //
 // To put them back: write name first, for the kernel changes the rest anew; then write those that still differ from
 // their originals, and only those. The table (Linux 6.18; all of net tried in a fresh network namespace):
@@ -14,6 +17,8 @@ import "strings"
 //	                              the value (net/ipv4/devinet.c, devinet_copy_dflt_conf; ipv4_devconf_setall when an
 //	                              address is set). Writing back does the same, except of interfaces that were given
 //	                              an address meanwhile. Writing conf.I.X where it need not be cuts it from its default.
+//	                              Nobody can read whether default.X was ever written; when it was, an interface made
+//	                              later begins as one whose X was written.
 //	                              Not forwarding (devinet_sysctl_forward). IPv6 has no such rule.
 //	net.ipv4.neigh.default.X      as conf.default (net/core/neighbour.c, neigh_copy_dflt_parms)
 //	net.ipv6.conf.all.X           of ignore_routes_with_linkdown, default and every interface; of force_forwarding,
@@ -73,14 +78,20 @@ func spread(name string, interfaces []string) []string {
 	return touched
 }
 
-// Brings returns what the touched sysctls become when a value is written to name; ok is false when only reading them
-// back can tell. An interface may also keep what it has.
-func Brings(name, value string) (text string, ok bool) {
-	if _, half := Halves(name); half {
+// Brings returns what a touched sysctl that has a value now becomes when a value is written to name; ok is false when
+// only reading it back can tell. An interface may also keep what it has.
+func Brings(name, value, now string) (text string, ok bool) {
+	switch _, half := Halves(name); {
+	case half:
 		return "0", true
-	}
-	if name == "net.ipv4.tcp_congestion_control" || strings.HasPrefix(name, "/") {
+	case strings.HasPrefix(name, "/"):
 		return "", false
+	case name != "net.ipv4.tcp_congestion_control":
+		return fields(value), len(Touched(name, []string{"lo"})) > 0
 	}
-	return fields(value), len(Touched(name, []string{"lo"})) > 0
+	allowed := strings.Fields(now)
+	if added := fields(value); !slices.Contains(allowed, added) {
+		allowed = append(allowed, added)
+	}
+	return strings.Join(allowed, " "), true
 }

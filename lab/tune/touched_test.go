@@ -88,7 +88,7 @@ func TestThisKernelTouchesWhatTheTableSays(t *testing.T) {
 		if got := changed(before, after); !slices.Equal(got, want) {
 			t.Errorf("writing %s changed %q, want %q", c.name, got, want)
 		}
-		if text, ok := tune.Brings(c.name, c.value); ok && after[tune.Touched(c.name, []string{"lo"})[0]] != text {
+		if text, ok := tune.Brings(c.name, c.value, "0"); ok && after[tune.Touched(c.name, []string{"lo"})[0]] != text {
 			t.Errorf("writing %s brings %q, found %q", c.name, text, after[tune.Touched(c.name, []string{"lo"})[0]])
 		}
 		writeSysctl(t, c.name, old)
@@ -115,11 +115,11 @@ func TestForwardingIsRefusedForItDoesNotComeBack(t *testing.T) {
 }
 
 func TestTouchedNamesInterfacesAndMachineWideValues(t *testing.T) {
-	interfaces := []string{"all", "default", "lo", "eth0.100"}
+	interfaces := []string{"all", "default", "lo", "eth0/100"}
 	for name, want := range map[string][]string{
 		"vm.dirty_ratio": {"vm.dirty_bytes"}, "vm.overcommit_kbytes": {"vm.overcommit_ratio"},
-		"net.ipv4.conf.default.rp_filter":   {"net.ipv4.conf.lo.rp_filter", "net.ipv4.conf.eth0.100.rp_filter"},
-		"net.ipv4.neigh.default.gc_thresh1": nil, "net.ipv4.neigh.default.ucast_solicit": {"net.ipv4.neigh.lo.ucast_solicit", "net.ipv4.neigh.eth0.100.ucast_solicit"},
+		"net.ipv4.conf.default.rp_filter":   {"net.ipv4.conf.lo.rp_filter", "net.ipv4.conf.eth0/100.rp_filter"},
+		"net.ipv4.neigh.default.gc_thresh1": nil, "net.ipv4.neigh.default.ucast_solicit": {"net.ipv4.neigh.lo.ucast_solicit", "net.ipv4.neigh.eth0/100.ucast_solicit"},
 		"net.ipv4.conf.default.forwarding": nil, "net.ipv4.conf.all.rp_filter": nil, "net.ipv6.conf.default.accept_ra": nil,
 		"net.ipv4.tcp_congestion_control": {"net.ipv4.tcp_allowed_congestion_control"}, "net.core.rmem_max": nil, hugeTHP: {"vm.min_free_kbytes"},
 	} {
@@ -127,8 +127,8 @@ func TestTouchedNamesInterfacesAndMachineWideValues(t *testing.T) {
 			t.Errorf("%s touches %q, want %q", name, got, want)
 		}
 	}
-	for name, want := range map[string]string{"vm.dirty_ratio": "0", "net.ipv4.conf.default.rp_filter": "1", "net.core.somaxconn": "-", hugeTHP: "-"} {
-		if got, ok := tune.Brings(name, " 1"); ok && got != want || !ok && want != "-" {
+	for name, want := range map[string]string{"vm.dirty_ratio": "0", "net.ipv4.conf.default.rp_filter": "1", "net.core.somaxconn": "-", hugeTHP: "-", "net.ipv4.tcp_congestion_control": "reno 1"} {
+		if got, ok := tune.Brings(name, " 1", "reno"); ok && got != want || !ok && want != "-" {
 			t.Errorf("%s brings %q, %v", name, got, ok)
 		}
 	}

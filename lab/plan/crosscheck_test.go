@@ -277,10 +277,13 @@ func TestStatesThatShareAServerAreNamed(t *testing.T) {
 	e.Server.Restart = lab.RestartNeeded
 	f := allowing(map[string]string{"net.ipv4.tcp_fin_timeout": "60"})
 	p := make1(t, e, f)
-	warning(t, p, `how much servers differ among themselves is then not sampled`, "server.restart")
-	warning(t, p, `"default", "control"; "sockets", "tried"`, "server.restart")
+	warning(t, p, `How much servers differ among themselves is not sampled there`, "server.restart")
+	warning(t, p, `among the states "default", "control"; and among "sockets", "tried"; every other`, "server.restart")
 	e.Server.Restart = lab.RestartAlways
-	if p := make1(t, e, f); warned(p, "is then not sampled") {
+	if p := make1(t, e, f); warned(p, "one server can go on") {
 		t.Error("said of fresh servers")
 	}
+	e = quick()
+	e.Repeat.Control, e.Server.Restart = false, lab.RestartNeeded
+	warning(t, make1(t, e), "no two states can share a server here", "server.restart")
 }

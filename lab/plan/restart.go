@@ -14,17 +14,17 @@ func (p *planner) restarts() error {
 	if p.e.Server.Restart != lab.RestartNeeded {
 		return nil
 	}
-	text := "a server goes on from state to state where it can: how much servers differ among themselves is then not sampled, and intervals are narrower than they should be"
 	for _, target := range p.targets {
 		groups, err := p.sharing(target.Name)
 		if err != nil {
 			return err
 		}
-		shared := "no two states on " + string(target.Name) + " can share a server"
+		text := "no two states can share a server here: each begins with a fresh one"
 		if len(groups) > 0 {
-			shared = "on " + string(target.Name) + " these can share one: " + strings.Join(groups, "; ")
+			text = "one server can go on among the states " + strings.Join(groups, "; and among ") + "; every other move begins with a fresh one. " +
+				"How much servers differ among themselves is not sampled there, and intervals are narrower than they should be"
 		}
-		p.warn(target.Name, "server.restart", text+". "+shared)
+		p.warn(target.Name, "server.restart", text)
 	}
 	return nil
 }

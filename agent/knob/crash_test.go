@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -217,48 +218,61 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
+// killChild starts a process that applies changes, and kills it when it reaches a point, after passing it some times.
+func killChild(t *testing.T, dir, root, point string, passing int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+dir, "KNOB_TEST_ROOT="+root, "KNOB_TEST_POINT="+point, fmt.Sprintf("KNOB_TEST_PASSING=%d", passing))
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close() //nolint:errcheck // ends the child
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := bufio.NewReader(out).ReadString('\n'); text != point+"\n" {
+		t.Fatalf("child said %q, %v", text, err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+}
+
 // child applies changes, says at which point it stands, and waits there to be killed.
 func child() {
 	k, err := knob.OpenAt(os.Getenv(childEnv), os.Getenv("KNOB_TEST_ROOT"))
 	if err != nil {
 		panic(err)
 	}
+	passing, _ := strconv.Atoi(os.Getenv("KNOB_TEST_PASSING"))
 	k.KillAt(func(point string) {
-		if point == os.Getenv("KNOB_TEST_POINT") {
+		if point != os.Getenv("KNOB_TEST_POINT") {
+			return
+		}
+		if passing--; passing < 0 {
 			_, _ = fmt.Fprintln(os.Stdout, point)
 			select {}
 		}
 	})
 	go func() { _, _ = bufio.NewReader(os.Stdin).ReadByte(); panic("the parent is gone") }()
-	_, err = k.Apply(context.Background(), "camp", []lab.Change{
-		change("net.core.somaxconn", "4096", "8192"), change("net.ipv4.tcp_fin_timeout", "60", "15")})
+	changes := []lab.Change{change("net.core.somaxconn", "4096", "8192"), change("net.ipv4.tcp_fin_timeout", "60", "15")}
+	if os.Getenv("KNOB_TEST_ROOT") == "/proc/sys" {
+		changes = defaultsChanged(k)
+	}
+	_, err = k.Apply(context.Background(), "camp", changes)
 	panic(err)
 }
 
 func TestProcessKilledWhileItHoldsTheLockLeavesAJournalThatRestores(t *testing.T) {
 	for _, point := range []string{"before append", "after append", "before fsync", "after fsync", "before write", "after write"} {
 		tr := newTree(t)
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), childEnv+"="+tr.dir, "KNOB_TEST_ROOT="+tr.root, "KNOB_TEST_POINT="+point)
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer in.Close() //nolint:errcheck // ends the child
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if text, err := bufio.NewReader(out).ReadString('\n'); text != point+"\n" {
-			t.Fatalf("child said %q, %v", text, err)
-		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = cmd.Wait()
+		killChild(t, tr.dir, tr.root, point, 0)
 		tr.restore(tr.keeper())
 		if tr.value("net/core/somaxconn") != "4096" || tr.value("net/ipv4/tcp_fin_timeout") != "60" {
 			t.Errorf("killed %s: not restored", point)

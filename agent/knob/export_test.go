@@ -32,10 +32,14 @@ func (k *Keeper) Kernel(wrote func(path string)) {
 	}
 }
 
-// FailAt makes each operation on the journal, and each write of a knob before it, half-way and after it, fail with what
+// FailAt makes each operation on the journal, each step of replacing a file, and each write of a knob before it, half-way and after it, fail with what
 // err returns of its name.
 func (k *Keeper) FailAt(err func(operation string) error) {
 	k.faults.err = err
+	if f, ok := k.drivers[lab.KnobFile].(files); ok {
+		f.faults.err = err
+		k.drivers[lab.KnobFile] = f
+	}
 	for kind, d := range k.drivers {
 		k.drivers[kind] = failing{driver: d, err: err}
 	}

@@ -52,7 +52,7 @@ func TestEveryOperationFailingInTurnChangesNothingForGood(t *testing.T) {
 	if err := scenario(t, k); err != nil || len(differences(m.snapshot(), before)) > 0 || !m.settled() {
 		t.Fatalf("without a fault: %v, %q", err, differences(m.snapshot(), before))
 	}
-	for _, fault := range []error{unix.ENOSPC, unix.EIO} {
+	for _, fault := range []error{unix.ENOSPC, unix.EIO, unix.EPERM} {
 		for n, operation := range operations {
 			m := newMachine(t)
 			k := m.keeper()
@@ -161,5 +161,33 @@ func TestLastLineTornAtAnyByteRestoresEverything(t *testing.T) {
 		if d := differences(m.snapshot(), before); len(d) > 0 || !m.settled() {
 			t.Errorf("torn at byte %d: not as before: %q", cut, d)
 		}
+	}
+}
+
+// TestFullDiskUnderAFileLeavesItAsItWas has a file system too small for the file's next content.
+func TestFullDiskUnderAFileLeavesItAsItWas(t *testing.T) {
+	m := newMachine(t)
+	etc := filepath.Join(m.root, "etc")
+	if err := unix.Mount("tmpfs", etc, "tmpfs", 0, "size=16k"); err != nil {
+		t.Skipf("SKIPPED: a small file system cannot be mounted here: %v", err)
+	}
+	defer unix.Unmount(etc, unix.MNT_DETACH) //nolint:errcheck // the test is over
+	m.put(present, "one\ntwo", 0o640)
+	before := m.snapshot()
+	k := m.keeper()
+	original := fileText("one\ntwo", "0640")
+	_, err := k.Apply(t.Context(), "camp", []lab.Change{to(file(present), original, fileText(strings.Repeat("x", 1<<16), "0600"))})
+	if !errors.Is(err, unix.ENOSPC) || len(differences(m.snapshot(), before)) > 0 {
+		t.Errorf("error %v, want no space; %q", err, differences(m.snapshot(), before))
+	}
+	small := fileText("three\n", "0600")
+	m.apply(k, to(file(present), original, small))
+	_ = os.WriteFile(filepath.Join(etc, "filler"), make([]byte, 1<<16), 0o644) // the rest of the space
+	m.restore(m.keeper())
+	if err := os.Remove(filepath.Join(etc, "filler")); err != nil {
+		t.Fatal(err)
+	}
+	if d := differences(m.snapshot(), before); len(d) > 0 || !m.settled() {
+		t.Errorf("not as before: %q", d)
 	}
 }

@@ -154,7 +154,7 @@ func (f files) change(p place, want *lab.FileValue) error {
 	if err != nil {
 		return err
 	}
-	if err := removeIfThere(p.temp); err != nil {
+	if err := f.unlink(p.temp); err != nil {
 		return err
 	}
 	switch {
@@ -165,7 +165,7 @@ func (f files) change(p place, want *lab.FileValue) error {
 	case want != nil && holds(p.path, *want):
 		return nil
 	case want == nil:
-		err = f.keeping(p, func() error { return os.Remove(p.path) })
+		err = f.keeping(p, func() error { return f.unlink(p.path) })
 	default:
 		err = f.replace(p, now != nil, *want)
 	}
@@ -173,7 +173,7 @@ func (f files) change(p place, want *lab.FileValue) error {
 		return err
 	}
 	f.faults.reach("file in place")
-	return syncDir(filepath.Dir(p.path))
+	return f.syncDir(filepath.Dir(p.path))
 }
 
 // holds reports whether the file is just so. What was kept is never trusted for its name.
@@ -190,35 +190,38 @@ func holds(path string, want lab.FileValue) bool {
 // putBack gives the kept original its name again. When both names are the same file already (the first change was
 // never made), renaming does nothing by rename(2), and the second name goes.
 func (f files) putBack(p place) error {
-	if err := os.Rename(p.kept, p.path); err != nil {
+	if err := f.rename(p.kept, p.path); err != nil {
 		return err
 	}
 	f.faults.reach("file renamed back")
-	return removeIfThere(p.kept)
+	return f.unlink(p.kept)
 }
 
 // replace puts a new file in the place of what is there.
 func (f files) replace(p place, present bool, want lab.FileValue) error {
+	if err := f.faults.fail("file create"); err != nil {
+		return err
+	}
 	file, err := os.OpenFile(p.temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
 	f.faults.reach("file begun")
-	err = errors.Join(fill(file, want, func() { likeBefore(p) }), file.Close())
+	err = errors.Join(f.fill(file, want, func() { likeBefore(p) }), file.Close())
 	f.faults.reach("file written")
 	if err == nil && present {
-		err = f.keeping(p, func() error { return os.Rename(p.temp, p.path) })
+		err = f.keeping(p, func() error { return f.rename(p.temp, p.path) })
 	} else if err == nil {
-		err = os.Rename(p.temp, p.path)
+		err = f.rename(p.temp, p.path)
 	}
 	if err != nil {
-		return errors.Join(err, removeIfThere(p.temp))
+		return errors.Join(err, f.unlink(p.temp))
 	}
 	return nil
 }
 
 // fill makes the file what is wanted. Changing the owner clears set-uid bits, so the mode comes last.
-func fill(file *os.File, want lab.FileValue, attributes func()) error {
+func (f files) fill(file *os.File, want lab.FileValue, attributes func()) error {
 	content, err := want.Bytes()
 	if err != nil {
 		return err
@@ -231,17 +234,17 @@ func fill(file *os.File, want lab.FileValue, attributes func()) error {
 	if err != nil {
 		return err
 	}
-	if _, err := file.Write(content); err != nil {
+	if err := f.put(file, content); err != nil {
 		return err
 	}
-	if err := file.Chown(uid, gid); err != nil {
+	if err := f.step("file chown", func() error { return file.Chown(uid, gid) }); err != nil {
 		return err
 	}
 	attributes()
-	if err := unix.Fchmod(int(file.Fd()), mode); err != nil {
+	if err := f.step("file chmod", func() error { return unix.Fchmod(int(file.Fd()), mode) }); err != nil {
 		return fmt.Errorf("chmod %s: %w", file.Name(), err)
 	}
-	return file.Sync()
+	return f.step("file fsync", file.Sync)
 }
 
 // likeBefore gives the new file those attributes of the old one that decide who may read it. Where they cannot be
@@ -258,7 +261,7 @@ func likeBefore(p place) {
 // keeping makes a change after the original has got its second name, unless it has one. When the change fails a name
 // that was made for it goes.
 func (f files) keeping(p place, change func() error) error {
-	err := os.Link(p.path, p.kept)
+	err := f.step("file link", func() error { return os.Link(p.path, p.kept) })
 	made := err == nil
 	if err != nil && !errors.Is(err, fs.ErrExist) && !withoutLinks(err) {
 		return err
@@ -266,7 +269,7 @@ func (f files) keeping(p place, change func() error) error {
 	f.faults.reach("original kept")
 	if err := change(); err != nil {
 		if made {
-			err = errors.Join(err, os.Remove(p.kept))
+			err = errors.Join(err, f.unlink(p.kept))
 		}
 		return err
 	}
@@ -286,24 +289,8 @@ func (f files) forget(_ context.Context, id lab.KnobID) error {
 		return err
 	}
 	p := beside(path)
-	if err := errors.Join(removeIfThere(p.temp), removeIfThere(p.kept)); err != nil {
+	if err := errors.Join(f.unlink(p.temp), f.unlink(p.kept)); err != nil {
 		return fmt.Errorf("%s: %w", id, err)
 	}
 	return nil
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
-// syncDir makes the names in a directory last.
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -106,7 +106,7 @@ func (s services) examine(ctx context.Context, fact *lab.KnobFact) refusal {
 // firewalls are services that keep others out.
 var firewalls = []string{"firewalld.service", "ufw.service", "nftables.service", "iptables.service", "ip6tables.service", "fail2ban.service"}
 
-// serviceNote says what stopping a unit brings with it.
+// serviceNote says what changing a unit brings with it.
 func serviceNote(unit, to string, state unitState) string {
 	var notes []string
 	if to == tune.Stopped && slices.Contains(firewalls, unit) {
@@ -114,6 +114,9 @@ func serviceNote(unit, to string, state unitState) string {
 	}
 	if by := state["TriggeredBy"]; to == tune.Stopped && by != "" {
 		notes = append(notes, "it does not last alone, for it is started by "+by+": stop that too")
+	}
+	if state["ActiveState"] == "failed" {
+		notes = append(notes, "it is failed at present, and comes back as stopped without the failure")
 	}
 	return strings.Join(notes, "; ")
 }

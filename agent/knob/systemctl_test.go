@@ -216,3 +216,17 @@ func TestProbeOfAServiceSaysWhatItBrings(t *testing.T) {
 		t.Errorf("%+v", fact)
 	}
 }
+
+func TestFailedServiceIsSaidToComeBackWithoutItsFailure(t *testing.T) {
+	b := newBooted(t)
+	b.unit("a.service")
+	d := services{b.asRoot()}
+	if note := d.probe(t.Context(), serviceSetting("a", "started"))[0].Note; note != "" {
+		t.Errorf("of a service that is only stopped: %q", note)
+	}
+	b.set("a.service", "ActiveState", "failed")
+	fact := d.probe(t.Context(), serviceSetting("a", "started"))[0]
+	if !strings.Contains(fact.Note, "failed at present") || fact.Now.Text != "stopped" || fact.Reason != "" {
+		t.Errorf("fact %+v", fact)
+	}
+}

@@ -104,6 +104,11 @@ var perInterface = []struct {
 
 var unresolved = obstacle{"it is a rounded view of unres_qlen_bytes and does not come back as it was", "write unres_qlen_bytes"}
 
+// A host that has 0 in both halves of the dirty pages cannot have vm.dirty_bytes back: it takes no 0, and vm.dirty_ratio
+// makes it 0 only when it is itself changed (mm/page-writeback.c, dirty_ratio_handler), so that a third value would have
+// to be in force on the way. vm.dirty_background_ratio = 0 would do it, tried on Linux 6.18; but a transition writes the
+// half that differs, and no more. The other way there is nothing in the way: from a ratio the way back to 0 is a write.
+
 // Coupled says why a sysctl cannot be written and put back exactly on a host with these values, and the cure;
 // "" when it can.
 func Coupled(name string, present map[string]string) (reason, cure string) {
@@ -118,7 +123,7 @@ func Coupled(name string, present map[string]string) (reason, cure string) {
 	}
 	other, half := Halves(name)
 	if half && strings.HasPrefix(name, "vm.dirty_") && strings.HasSuffix(name, "bytes") && bothZero(present[name], present[other]) {
-		return "this host has 0 in it and in " + other + ", and the kernel does not take 0 for it again", "set " + other + " instead"
+		return "this host has 0 in it and in " + other + ", and the kernel does not take 0 when it is written back", "set " + other + " instead"
 	}
 	return "", ""
 }

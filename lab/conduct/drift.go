@@ -2,6 +2,8 @@ package conduct
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -109,7 +111,7 @@ var serverKnobs = []struct{ key, text string }{
 	{"cpus", "the server's CPUs"}, {"backlog", "the server's backlog"},
 }
 
-// readings hold what the server ran under in the last of the samples that tells it against its start and against its
+// readings hold what the server runs under in the last of the samples that tells it against its start and against its
 // first sample in the campaign; what a sample does not tell has no reading. A server that has drifted is over.
 func (r *running) readings(samples []lab.Sample, when string) []observe.KnobReading {
 	found := lastInForce(r.serving.Target, samples)
@@ -132,11 +134,15 @@ func (r *running) readings(samples []lab.Sample, when string) []observe.KnobRead
 	return all
 }
 
-// should is what the server ran under at its first sample and, as far as it was read, at its start.
+// should is what the server was started with and, of what is not known from there, what it ran under at its first sample.
 func (r *running) should() map[string]string {
 	all := map[string]string{}
 	for key, text := range r.inForce {
 		all[key] = text
+	}
+	if r.serving.Config != "" {
+		sum := sha256.Sum256([]byte(r.serving.Config))
+		all["config"] = hex.EncodeToString(sum[:])
 	}
 	for key, n := range map[string]int{"nofile": r.server.NofileSoft, "nproc": r.server.NprocSoft, "backlog": r.server.Backlog} {
 		if n != 0 {

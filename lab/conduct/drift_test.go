@@ -2,6 +2,8 @@ package conduct
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"strings"
 	"testing"
@@ -122,7 +124,7 @@ func TestDriftOfAHostWithoutPartInTheLoadIsSeen(t *testing.T) {
 // TestServerThatSomeoneChangedIsReplaced changes what a server runs under before and during its first run.
 func TestServerThatSomeoneChangedIsReplaced(t *testing.T) {
 	for key, want := range map[string]string{
-		"config": "the server's configuration file should be SHA-256 worker_proce…, was other", "binary": "the server's program should be /fake/nginx, was other",
+		"config": "the server's configuration file should be SHA-256 " + sha256Hex(smallPlan(1).Servings[0].Config)[:12] + "…, was other", "binary": "the server's program should be /fake/nginx, was other",
 		"nofile": "the server's open-file limit should be 1024, was other", "backlog": "the server's backlog should be 511, was other",
 		"cpus": "the server's CPUs should be 0, was other",
 	} {
@@ -153,18 +155,25 @@ func TestServerThatSomeoneChangedIsReplaced(t *testing.T) {
 }
 
 func TestServerOtherThanAtItsStartIsReplacedBeforeItsFirstRun(t *testing.T) {
-	host, store := newFakeHost(t), &fakeStore{}
-	atCall(host, "fire", 1, func() {
-		host.mu.Lock()
-		defer host.mu.Unlock()
-		host.inForce["nofile"] = "512"
-	})
-	if _, err := run(t.Context(), host, store, smallPlan(1)); err != nil {
-		t.Fatal(err)
+	for _, key := range []string{"nofile", "config", "backlog"} {
+		host, store := newFakeHost(t), &fakeStore{}
+		atCall(host, "fire", 1, func() {
+			host.mu.Lock()
+			defer host.mu.Unlock()
+			host.inForce[key] = "512"
+		})
+		if _, err := run(t.Context(), host, store, smallPlan(1)); err != nil {
+			t.Fatal(err)
+		}
+		if _, invalid := drift(t, store.runs[0]); !invalid || len(store.runs[0].Figures) > 0 {
+			t.Errorf("%s: %+v", key, store.runs[0])
+		}
 	}
-	if _, invalid := drift(t, store.runs[0]); !invalid || len(store.runs[0].Figures) > 0 {
-		t.Errorf("%+v", store.runs[0])
-	}
+}
+
+func sha256Hex(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 func TestDriftOfAServerThatTellsNothingIsNotEvaluated(t *testing.T) {

@@ -173,7 +173,7 @@ func (f *fakeHost) Serve(ctx context.Context, s lab.Serving) (lab.Server, error)
 	gone := make(chan struct{})
 	f.serving, f.stopped, f.requests, f.polls = s.State, gone, 0, 0
 	f.served = append(f.served, s.State)
-	f.inForce = map[string]string{"config": s.Config, "binary": s.Build.Binary, "nofile": "1024", "cpus": "0", "backlog": "511"}
+	f.inForce = map[string]string{"config": sha256Hex(s.Config), "binary": s.Build.Binary, "nofile": "1024", "cpus": "0", "backlog": "511"}
 	context.AfterFunc(ctx, func() {
 		f.mu.Lock()
 		f.serving = ""

@@ -105,9 +105,9 @@ func TestStreamWithoutAnAgentIsAnErrorWithWhatWasSaid(t *testing.T) {
 		"bash: ngxlab-agent: not found\n":            "bash: ngxlab-agent: not found",
 		strings.Repeat("spam and more spam\n", 5000): "spam and more spam",
 		"":                               "no greeting",
-		"ngxlab-agent/99 " + hash + "\n": "protocol 99, this program 1",
-		"ngxlab-agent/1 " + strings.Repeat("cd", 32) + "\n":       strings.Repeat("cd", 32),
-		"/etc/profile: ok\nngxlab-agent/1 " + hash[:60] + "\nx\n": "/etc/profile: ok",
+		"ngxlab-agent/99 " + hash + "\n": "protocol 99, this program 2",
+		"ngxlab-agent/2 " + strings.Repeat("cd", 32) + "\n":       strings.Repeat("cd", 32),
+		"/etc/profile: ok\nngxlab-agent/2 " + hash[:60] + "\nx\n": "/etc/profile: ok",
 	} {
 		_, err := talking(t, text)
 		if err == nil || !strings.HasPrefix(err.Error(), "web: ") || !strings.Contains(err.Error(), want) {
@@ -134,7 +134,7 @@ func TestSilentHostIsGivenUpWithTheContextAndByItself(t *testing.T) {
 }
 
 func TestStreamThatBreaksAfterTheGreetingIsAnErrorWithTheNoise(t *testing.T) {
-	h, err := talking(t, "ngxlab-agent/1 "+agentHash(t)+"\nkernel: device eth0 entered promiscuous mode\n")
+	h, err := talking(t, "ngxlab-agent/2 "+agentHash(t)+"\nkernel: device eth0 entered promiscuous mode\n")
 	if err != nil {
 		t.Fatal(err)
 	}

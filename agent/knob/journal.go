@@ -243,20 +243,66 @@ func (j *journal) close() error {
 	return j.file.Close()
 }
 
-// commit appends records and returns when they are on the disk. What could not be brought there is taken back, for the
-// next to append it anew: a second fsync would not tell of a failure of the first.
-func (j *journal) commit(rs ...record) error {
+// commit appends records and returns when they are on the disk.
+func (j *journal) commit(rs ...record) error { return j.add(rs, j.sync) }
+
+// append writes records after the last whole line.
+func (j *journal) append(rs ...record) error { return j.add(rs, func() error { return nil }) }
+
+// add writes records after the last whole line; they count when finish, too, has done its part. What could not be
+// brought to its place is taken back, for the next to write it anew: a second fsync would not tell of a failure of the
+// first.
+func (j *journal) add(rs []record, finish func() error) error {
 	if len(rs) == 0 {
 		return nil
 	}
-	before := j.length
-	if err := j.append(rs...); err != nil {
-		return err
+	n, err := j.put(rs)
+	if err == nil {
+		err = finish()
 	}
-	if err := j.sync(); err != nil {
-		return fmt.Errorf("journal: %w", errors.Join(err, j.file.Truncate(before)))
+	if err != nil {
+		return fmt.Errorf("journal: %w", errors.Join(err, j.takeBack()))
+	}
+	j.length += int64(n)
+	for _, r := range rs {
+		if err := j.take(r); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
 	}
 	return nil
+}
+
+// put writes records behind what counts, and returns their bytes.
+func (j *journal) put(rs []record) (n int, err error) {
+	text, err := encode(rs)
+	if err == nil {
+		err = j.open()
+	}
+	if err != nil {
+		return 0, err
+	}
+	j.faults.reach("before append")
+	fault := j.faults.fail("append")
+	if fault != nil {
+		text = text[:len(text)/2]
+	}
+	n, err = j.file.WriteAt(j.faults.tear(text), j.length)
+	j.faults.reach("after append")
+	return n, errors.Join(fault, err)
+}
+
+// takeBack cuts off what is behind all that counts. When it cannot, the file is opened anew, and so cut, before anything
+// else is written.
+func (j *journal) takeBack() error {
+	if j.file == nil {
+		return nil
+	}
+	err := errors.Join(j.faults.fail("truncate"), j.file.Truncate(j.length))
+	if err != nil {
+		err = errors.Join(err, j.file.Close())
+		j.file = nil
+	}
+	return err
 }
 
 // sync returns when the file is on the disk, and its name.
@@ -275,50 +321,23 @@ func (j *journal) sync() error {
 	return nil
 }
 
-// append writes records after the last whole line.
-func (j *journal) append(rs ...record) error {
-	if len(rs) == 0 {
-		return nil
-	}
-	text, err := encode(rs)
-	if err == nil {
-		err = j.open()
-	}
-	if err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	j.faults.reach("before append")
-	fault := j.faults.fail("append")
-	if fault != nil {
-		text = text[:len(text)/2]
-	}
-	n, err := j.file.WriteAt(j.faults.tear(text), j.length)
-	j.faults.reach("after append")
-	if err := errors.Join(fault, err); err != nil {
-		return fmt.Errorf("journal: %w", errors.Join(err, j.file.Truncate(j.length)))
-	}
-	j.length += int64(n)
-	for _, r := range rs {
-		if err := j.take(r); err != nil {
-			return fmt.Errorf("journal: %w", err)
-		}
-	}
-	return nil
-}
-
 // open makes the file ready to be appended to.
-func (j *journal) open() (err error) {
+func (j *journal) open() error {
 	if j.file != nil {
 		return nil
 	}
 	if err := j.faults.fail("open"); err != nil {
 		return err
 	}
-	j.file, err = os.OpenFile(filepath.Join(j.dir.Name(), journalName), os.O_WRONLY|os.O_CREATE, 0o644)
+	file, err := os.OpenFile(filepath.Join(j.dir.Name(), journalName), os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
 		return err
 	}
-	return j.file.Truncate(j.length)
+	if err := file.Truncate(j.length); err != nil {
+		return errors.Join(err, file.Close())
+	}
+	j.file = file
+	return nil
 }
 
 // archive puts the journal aside, in the place of the one before.

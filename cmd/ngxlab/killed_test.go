@@ -19,6 +19,9 @@ func TestKilledProgramIsSurvived(t *testing.T) {
 	p.mustEnd(-1)
 	m.mustLetGo()
 	m.mustBePutBack()
+	if said := m.must([]int{exitDone}, "status"); m.tunes() && !strings.Contains(said, ": interrupted, 0 of ") {
+		t.Errorf("status says %s", said)
+	}
 	if got := m.runs(); got != 0 {
 		t.Errorf("%d runs in the database, none was finished", got)
 	}

@@ -269,7 +269,7 @@ func TestRestoreOnTheHostTellsWhatIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	keeper, err := knob.OpenAt(dir, sys)
+	keeper, err := knob.OpenRoots(dir, knob.Roots{ProcSys: sys})
 	if err != nil {
 		t.Fatal(err)
 	}

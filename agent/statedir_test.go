@@ -92,7 +92,7 @@ func begin(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := knob.OpenAt(dir, root)
+	k, err := knob.OpenRoots(dir, knob.Roots{ProcSys: root})
 	if err != nil {
 		t.Fatal(err)
 	}

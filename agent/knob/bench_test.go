@@ -25,7 +25,7 @@ func BenchmarkApplyOfTenToAndFro(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	k, err := knob.OpenAt(b.TempDir(), root)
+	k, err := knob.OpenRoots(b.TempDir(), knob.Roots{ProcSys: root})
 	if err != nil {
 		b.Fatal(err)
 	}

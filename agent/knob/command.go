@@ -4,22 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"ngxlab/lab"
 )
-
-// defaultTimeout is how long a command of a knob may take when its definition does not say.
-const defaultTimeout = time.Minute
 
 // commands are knobs that programs put in force, look at and take back. The first reading of one is the verify
 // command's, which therefore must change nothing.
 type commands struct{}
 
-func (commands) probe(ctx context.Context, s lab.Setting) []lab.KnobFact {
-	fact := lab.KnobFact{Asked: s, Knob: s.Knob, Now: lab.Value{Absent: true}, To: lab.Value{Text: s.Value, Absent: s.Absent}}
-	r := commands{}.examine(ctx, &fact)
-	return []lab.KnobFact{r.asFact(fact)}
+func (c commands) probe(ctx context.Context, s lab.Setting) []lab.KnobFact {
+	return oneFact(ctx, s, c.examine)
 }
 
 func (c commands) examine(ctx context.Context, fact *lab.KnobFact) refusal {
@@ -28,7 +22,7 @@ func (c commands) examine(ctx context.Context, fact *lab.KnobFact) refusal {
 	}
 	value, err := definition(fact.To)
 	if err != nil {
-		return refusal{reason: err.Error(), cure: "give it apply, verify and revert"}
+		return refusal{reason: err.Error(), cure: "give it apply, verify, revert and a timeout"}
 	}
 	for _, argv := range [][]string{value.Verify, value.Apply, value.Revert} {
 		if _, err := findProgram(argv[0]); err != nil {
@@ -55,7 +49,7 @@ func definition(v lab.Value) (lab.CommandValue, error) {
 		}
 	}
 	if value.Timeout.Duration <= 0 {
-		value.Timeout.Duration = defaultTimeout
+		return value, errors.New("a command without a timeout above 0")
 	}
 	return value, nil
 }

@@ -246,7 +246,7 @@ func killChild(t *testing.T, dir, root, point string, passing int) {
 
 // child applies changes, says at which point it stands, and waits there to be killed.
 func child() {
-	k, err := knob.OpenAt(os.Getenv(childEnv), os.Getenv("KNOB_TEST_ROOT"))
+	k, err := knob.OpenRoots(os.Getenv(childEnv), knob.Roots{ProcSys: os.Getenv("KNOB_TEST_ROOT")})
 	if err != nil {
 		panic(err)
 	}

@@ -29,6 +29,12 @@ type sweeper interface {
 	forget(ctx context.Context, id lab.KnobID) error
 }
 
+// awaiter is a driver of knobs that change by themselves for a while, after who began it was killed.
+type awaiter interface {
+	// await returns when the knob stands still, or after a time.
+	await(ctx context.Context, id lab.KnobID)
+}
+
 // Roots are the places on a host where knobs are, so that a tree of ordinary files can stand in for them.
 type Roots struct {
 	ProcSys   string // /proc/sys; the boot id is kernel/random/boot_id below it unless BootID is set
@@ -48,21 +54,31 @@ func (r Roots) bootIDFile() string {
 // realRoots are those of this host.
 func realRoots() Roots { return Roots{ProcSys: procSys, Root: "/"} }
 
-// newDrivers makes the driver of every kind whose place is among the roots.
-func newDrivers(r Roots) map[string]driver {
+// newDrivers makes the driver of every kind whose place is among the roots, for a keeper with its journal in dir.
+func newDrivers(r Roots, dir string) map[string]driver {
 	drivers := map[string]driver{}
 	if r.ProcSys != "" {
 		drivers[lab.KnobSysctl] = sysctls{root: r.ProcSys}
 	}
 	if r.Root != "" {
 		drivers[lab.KnobSysfs] = kernelFiles{root: r.Root}
-		drivers[lab.KnobFile] = newFiles(r.Root)
+		drivers[lab.KnobFile] = filesBeside(r.Root, dir)
 		drivers[lab.KnobCommand] = commands{}
 		drivers[lab.KnobEthtool] = newInterfaces()
 		drivers[lab.KnobService] = services{newSystemctl(r)}
 		drivers[lab.KnobUnit] = units{newSystemctl(r)}
 	}
 	return drivers
+}
+
+// filesBeside are the files of a host with a journal in dir, which is none of them.
+func filesBeside(root, dir string) files {
+	f := newFiles(root)
+	f.journals = dir
+	if whole, err := filepath.EvalSymlinks(dir); err == nil {
+		f.journals = whole
+	}
+	return f
 }
 
 // ErrKind is returned for a knob that is not set on a host through its journal.
@@ -101,6 +117,15 @@ func (k *Keeper) sweep(ctx context.Context, id lab.KnobID) error {
 		return s.forget(ctx, id)
 	}
 	return nil
+}
+
+// await waits until the knobs of entries stand still.
+func (k *Keeper) await(ctx context.Context, entries []*entry) {
+	for _, e := range entries {
+		if a, ok := k.drivers[e.knob.Kind].(awaiter); ok {
+			a.await(ctx, e.knob)
+		}
+	}
 }
 
 // bootID tells one start of the host from another.

@@ -33,9 +33,10 @@ const (
 // with its time of modification, its attributes and its other names. On a file system without links the value that
 // the caller has is written instead: content, mode and owner come back, the time of modification does not.
 type files struct {
-	root   string
-	euid   int
-	faults faults
+	root     string
+	journals string // the keeper's directory, without links in its path; "" = it has none
+	euid     int
+	faults   faults
 }
 
 func newFiles(root string) files { return files{root: root, euid: os.Geteuid()} }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -29,19 +30,20 @@ var untouchable = []struct{ path, why string }{
 
 // probe says what the file is and what the setting comes to. The knob of its answer is the path without symbolic
 // links in its directories, so that one file is one knob.
-func (f files) probe(_ context.Context, s lab.Setting) []lab.KnobFact {
-	fact := lab.KnobFact{Asked: s, Knob: s.Knob, Now: lab.Value{Absent: true}, To: lab.Value{Text: s.Value, Absent: s.Absent}}
-	r := f.examine(&fact)
-	return []lab.KnobFact{r.asFact(fact)}
+func (f files) probe(ctx context.Context, s lab.Setting) []lab.KnobFact {
+	return oneFact(ctx, s, f.examine)
 }
 
-func (f files) examine(fact *lab.KnobFact) refusal {
+func (f files) examine(_ context.Context, fact *lab.KnobFact) refusal {
 	if r := judgeName(fact.Knob.Name); r.is() {
 		return r
 	}
-	fact.Knob.Name = f.resolved(fact.Knob.Name)
+	fact.Knob.Name = resolved(f.root, fact.Knob.Name)
 	if r := judgeName(fact.Knob.Name); r.is() {
 		return r
+	}
+	if f.labsOwn(fact.Knob.Name) {
+		return refusal{reason: "the lab keeps it for itself, and what it has to put back with it", cure: "leave it out"}
 	}
 	path := filepath.Join(f.root, fact.Knob.Name)
 	if r := f.standing(path, fact); r.is() {
@@ -65,6 +67,22 @@ func (f files) examine(fact *lab.KnobFact) refusal {
 		return refusal{}
 	}
 	return f.replaceable(path, fact.To)
+}
+
+// labsOwn reports whether a file without links in its path is among what the lab keeps on a host, whoever its user is:
+// journals, builds, what servers run on, the agents themselves and the host's lock.
+func (f files) labsOwn(name string) bool {
+	path := filepath.Join(f.root, name)
+	if f.journals != "" && (path == f.journals || strings.HasPrefix(path, f.journals+"/")) {
+		return true
+	}
+	if name == "/run/lock/ngxlab.lock" || name == "/var/tmp/ngxlab.lock" || strings.HasPrefix(name, "/var/tmp/ngxlab-") {
+		return true
+	}
+	return slices.ContainsFunc([]string{"/var/lib/ngxlab", "/.local/state/ngxlab", "/.cache/ngxlab"}, func(dir string) bool {
+		before, _, found := strings.Cut(name+"/", dir+"/")
+		return found && (before == "" || strings.HasPrefix(dir, "/."))
+	})
 }
 
 // asked is the setting's value with all that it leaves out.
@@ -97,10 +115,10 @@ func judgeName(name string) refusal {
 	return refusal{}
 }
 
-// resolved is the name with the symbolic links of its directories followed; as it is when they lead nowhere, or out
-// of the root.
-func (f files) resolved(name string) string {
-	root, err := filepath.EvalSymlinks(f.root)
+// resolved is a name below a root with the symbolic links of its directories followed; as it is when they lead nowhere,
+// or out of the root.
+func resolved(root, name string) string {
+	root, err := filepath.EvalSymlinks(root)
 	if err != nil {
 		return name
 	}

@@ -21,6 +21,8 @@ const (
 	journalName = "journal"
 	// archiveName is where the last journal goes when all of it is settled.
 	archiveName = "journal.restored"
+	// ownerOnly is the mode of all that holds values: among them is the content of files that not everyone may read.
+	ownerOnly = 0o600
 )
 
 // ErrJournal is returned for a journal that was damaged after it was written.
@@ -228,12 +230,23 @@ func readJournal(path string) (*journal, error) {
 
 // openJournal reads the journal of a directory whose lock the caller holds.
 func openJournal(path string, dir *os.File, f faults) (*journal, error) {
+	hide(path)
 	j, err := readJournal(filepath.Join(path, journalName))
 	if err != nil {
 		return nil, err
 	}
 	j.dir, j.faults = dir, f
 	return j, nil
+}
+
+// hide takes from others what an earlier version let them read. Who cannot does not own the files, or cannot write to them.
+func hide(dir string) {
+	for _, name := range []string{journalName, archiveName, inForceName} {
+		path := filepath.Join(dir, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().Perm() != ownerOnly {
+			_ = os.Chmod(path, ownerOnly)
+		}
+	}
 }
 
 func (j *journal) close() error {
@@ -329,7 +342,7 @@ func (j *journal) open() error {
 	if err := j.faults.fail("open"); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(filepath.Join(j.dir.Name(), journalName), os.O_WRONLY|os.O_CREATE, 0o644)
+	file, err := os.OpenFile(filepath.Join(j.dir.Name(), journalName), os.O_WRONLY|os.O_CREATE, ownerOnly)
 	if err != nil {
 		return err
 	}

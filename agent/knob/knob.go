@@ -36,16 +36,12 @@ type Keeper struct {
 // Open returns the keeper of this host's knobs whose journal is the file "journal" in dir, which is made when missing.
 func Open(dir string) (*Keeper, error) { return OpenRoots(dir, realRoots()) }
 
-// OpenAt is Open for sysctls alone, with another root than /proc/sys, so that a tree of ordinary files can stand in for
-// the kernel.
-func OpenAt(dir, root string) (*Keeper, error) { return OpenRoots(dir, Roots{ProcSys: root}) }
-
-// OpenRoots is Open for the kinds whose places are among the roots.
+// OpenRoots is Open for the kinds whose places are among the roots: a tree of ordinary files can stand in for them.
 func OpenRoots(dir string, r Roots) (*Keeper, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("journal directory: %w", err)
 	}
-	return &Keeper{dir: dir, boot: r.bootIDFile(), procSys: r.ProcSys, drivers: newDrivers(r)}, nil
+	return &Keeper{dir: dir, boot: r.bootIDFile(), procSys: r.ProcSys, drivers: newDrivers(r, dir)}, nil
 }
 
 // ChangedError is returned when a change expects another value than the one present: someone else changed it.
@@ -57,7 +53,7 @@ type ChangedError struct {
 
 // Error names the knob and both values.
 func (e *ChangedError) Error() string {
-	return fmt.Sprintf("%s: changed by someone else: expected %s, found %s", e.Knob, show(e.Knob, e.Expected), show(e.Knob, e.Found))
+	return fmt.Sprintf("%s: changed by someone else: expected %s, found %s", e.Knob, lab.Quoted(e.Knob, e.Expected), lab.Quoted(e.Knob, e.Found))
 }
 
 // ReadBackError is returned when the value read back after a write is not the one asked for.
@@ -69,15 +65,7 @@ type ReadBackError struct {
 
 // Error names the knob and both values.
 func (e *ReadBackError) Error() string {
-	return fmt.Sprintf("%s: asked for %s, the host keeps %s", e.Knob, show(e.Knob, e.Asked), show(e.Knob, e.Found))
-}
-
-// show is a value within a sentence: a plain text in quotes.
-func show(id lab.KnobID, v lab.Value) string {
-	if v.Absent || id.Kind == lab.KnobFile || id.Kind == lab.KnobCommand {
-		return lab.Shown(id, v)
-	}
-	return fmt.Sprintf("%q", v.Text)
+	return fmt.Sprintf("%s: asked for %s, the host keeps %s", e.Knob, lab.Quoted(e.Knob, e.Asked), lab.Quoted(e.Knob, e.Found))
 }
 
 // Read returns the present values of the knobs that the settings name, in their order. A knob that this host does not
@@ -149,12 +137,24 @@ func (k *Keeper) apply(ctx context.Context, j *journal, campaign lab.CampaignID,
 		return nil, err
 	}
 	if !removable(c.Knob.Kind) && (found.Absent || c.To.Absent) {
-		return nil, fmt.Errorf("%s: cannot change %s to %s: %w", c.Knob, show(c.Knob, found), show(c.Knob, c.To), os.ErrNotExist)
+		return nil, fmt.Errorf("%s: cannot change %s to %s: %w", c.Knob, lab.Quoted(c.Knob, found), lab.Quoted(c.Knob, c.To), os.ErrNotExist)
+	}
+	if err := k.clear(ctx, j, c.Knob); err != nil {
+		return nil, err
 	}
 	if err := k.announce(ctx, j, campaign, c, found); err != nil {
 		return nil, err
 	}
 	return k.carryOut(ctx, j, c)
+}
+
+// clear removes what stands beside a file that is about to get its entry: kept for a journal that was lost, it is not the
+// original of this one.
+func (k *Keeper) clear(ctx context.Context, j *journal, id lab.KnobID) error {
+	if id.Kind != lab.KnobFile || j.pending(id) != nil {
+		return nil
+	}
+	return k.sweep(ctx, id)
 }
 
 // foreignTouched is *ChangedError when someone else has changed a sysctl that the write of id touches since the lab did:
@@ -262,13 +262,14 @@ func (k *Keeper) carryOut(ctx context.Context, j *journal, c lab.Change) (*lab.A
 		return applied, errors.Join(writeErr, err)
 	}
 	switch {
-	case !applied.Differs || c.BestEffort:
+	case c.BestEffort:
 		return applied, nil
-	case writeErr != nil:
+	case writeErr != nil: // whatever is read back: what is on its way to a value reads as that value
 		return applied, writeErr
-	default:
+	case applied.Differs:
 		return applied, &ReadBackError{Knob: c.Knob, Asked: c.To, Found: applied.ReadBack}
 	}
+	return applied, nil
 }
 
 // Pending returns the journal's entries that are not restored, oldest first; nil when there are none.

@@ -173,7 +173,7 @@ func BenchmarkApply(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	k, err := knob.OpenAt(b.TempDir(), root)
+	k, err := knob.OpenRoots(b.TempDir(), knob.Roots{ProcSys: root})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -23,3 +23,11 @@ func (k *Keeper) Probe(ctx context.Context, settings []lab.Setting) ([]lab.KnobF
 	}
 	return facts, nil
 }
+
+// oneFact is the fact of a setting as examine fills it in and judges it: the knob's name, what is there and what the
+// setting comes to.
+func oneFact(ctx context.Context, s lab.Setting, examine func(context.Context, *lab.KnobFact) refusal) []lab.KnobFact {
+	fact := lab.KnobFact{Asked: s, Knob: s.Knob, Now: lab.Value{Absent: true}, To: lab.Value{Text: s.Value, Absent: s.Absent}}
+	r := examine(ctx, &fact)
+	return []lab.KnobFact{r.asFact(fact)}
+}

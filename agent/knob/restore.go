@@ -24,6 +24,7 @@ func (k *Keeper) Restore(ctx context.Context) ([]lab.Restored, error) {
 		if err != nil {
 			return err
 		}
+		k.await(ctx, j.entries)
 		cases := k.cases(ctx, j, boot)
 		k.noteForeign(j, cases)
 		k.round(ctx, j, cases)

@@ -54,25 +54,23 @@ func (s services) write(ctx context.Context, id lab.KnobID, to lab.Value) error 
 	if !known {
 		return fmt.Errorf("%s: %q is neither started nor stopped", id, to.Text)
 	}
-	err := s.systemd.job(ctx, verb, unit)
-	if err == nil {
-		err = s.systemd.settled(ctx, jobTimeout, unit, func(state unitState) bool { // and not on its way there
-			return valueOfService(state) == to && !strings.HasSuffix(state["ActiveState"], "activating")
-		})
-	}
+	err := s.systemd.job(ctx, verb, unit, func(state unitState) bool { // and not on its way there
+		return valueOfService(state) == to && !strings.HasSuffix(state["ActiveState"], "activating")
+	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", id, err)
 	}
 	return nil
 }
 
+func (s services) await(ctx context.Context, id lab.KnobID) { s.systemd.await(ctx, unitOf(id.Name)) }
+
 func (s services) probe(ctx context.Context, asked lab.Setting) []lab.KnobFact {
-	fact := lab.KnobFact{Asked: asked, Knob: asked.Knob, Now: lab.Value{Absent: true}, To: lab.Value{Text: strings.TrimSpace(asked.Value), Absent: asked.Absent}}
-	r := s.examine(ctx, &fact)
-	return []lab.KnobFact{r.asFact(fact)}
+	return oneFact(ctx, asked, s.examine)
 }
 
 func (s services) examine(ctx context.Context, fact *lab.KnobFact) refusal {
+	fact.To.Text = strings.TrimSpace(fact.To.Text)
 	if fact.To.Absent || fact.To.Text != tune.Started && fact.To.Text != tune.Stopped {
 		return refusal{reason: "a service is started or stopped", cure: "write one of these"}
 	}

@@ -29,18 +29,18 @@ type held struct {
 }
 
 // Standing returns how the knobs stand that are not restored, oldest first; nil when there are none. It changes nothing.
+// Others may have the journal while the knobs are read, which may take as long as a command to verify does.
 func (k *Keeper) Standing(ctx context.Context) (all []lab.Standing, err error) {
+	var entries []*entry
+	var last inForce
 	err = k.alone(ctx, func(j *journal) error {
-		if len(j.entries) == 0 {
-			return nil
-		}
-		last := k.readInForce()
-		for _, e := range j.entries {
-			all = append(all, k.standing(ctx, e, last))
-		}
-		return ctx.Err()
+		entries, last = j.entries, k.readInForce()
+		return nil
 	})
-	return all, err
+	for _, e := range entries {
+		all = append(all, k.standing(ctx, e, last))
+	}
+	return all, errors.Join(err, ctx.Err())
 }
 
 func (k *Keeper) standing(ctx context.Context, e *entry, last inForce) lab.Standing {
@@ -111,7 +111,8 @@ func (k *Keeper) remember(f inForce, changed []held) {
 		return
 	}
 	path := filepath.Join(k.dir, inForceName)
-	if os.WriteFile(path+".new", text, 0o644) != nil || os.Rename(path+".new", path) != nil {
+	_ = os.Remove(path + ".new") // of a killed process, with whatever mode
+	if os.WriteFile(path+".new", text, ownerOnly) != nil || os.Rename(path+".new", path) != nil {
 		_ = os.Remove(path + ".new") // half of it is of no use
 	}
 }

@@ -2,10 +2,7 @@ package knob
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -54,32 +51,18 @@ func (s sysctls) read(_ context.Context, id lab.KnobID, _ lab.Value) (lab.Value,
 	if err != nil {
 		return lab.Value{}, err
 	}
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return lab.Value{Absent: true}, nil
-	}
-	if err != nil {
-		return lab.Value{}, fmt.Errorf("%s: %w", id, err)
-	}
-	return lab.Value{Text: strings.TrimSuffix(string(text), "\n")}, nil
+	text, there, err := readText(id, path)
+	return lab.Value{Text: strings.TrimSuffix(text, "\n"), Absent: !there && err == nil}, err
 }
 
-// write hands the value to the kernel in one write, as it must be.
+// write hands the value to the kernel.
 func (s sysctls) write(_ context.Context, id lab.KnobID, to lab.Value) error {
 	path, err := s.file(id)
 	if err != nil {
 		return err
 	}
-	if to.Absent {
-		return fmt.Errorf("%s: the kernel's own cannot be removed", id)
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
-	if err != nil {
-		return fmt.Errorf("%s: %w", id, err)
-	}
-	_, err = f.WriteString(to.Text + "\n")
-	if err = errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("%s: write %q: %w", id, to.Text, err)
+	if err := overwrite(id, path, to); err != nil {
+		return err
 	}
 	if s.wrote != nil {
 		s.wrote(path)

@@ -51,17 +51,14 @@ func (k kernelFiles) read(_ context.Context, id lab.KnobID, _ lab.Value) (lab.Va
 	if err != nil {
 		return lab.Value{}, err
 	}
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return lab.Value{Absent: true}, nil
+	text, there, err := readText(id, path)
+	if err != nil || !there {
+		return lab.Value{Absent: err == nil}, err
 	}
-	if err != nil {
-		return lab.Value{}, fmt.Errorf("%s: %w", id, err)
-	}
-	if chosen, words := choices(string(text)); words != nil {
+	if chosen, words := choices(text); words != nil {
 		return lab.Value{Text: chosen}, nil
 	}
-	return lab.Value{Text: strings.TrimSpace(string(text))}, nil
+	return lab.Value{Text: strings.TrimSpace(text)}, nil
 }
 
 // choices reads a list of which one word stands in brackets; words is nil when the text is no such list.
@@ -81,39 +78,26 @@ func choices(text string) (chosen string, words []string) {
 	return chosen, words
 }
 
-// write hands the value to the kernel in one write. A word that a list of choices does not have is refused before.
+// write hands the value to the kernel. A word that a list of choices does not have is refused before.
 func (k kernelFiles) write(_ context.Context, id lab.KnobID, to lab.Value) error {
 	path, err := k.path(id)
 	if err != nil {
 		return err
 	}
-	if to.Absent {
-		return fmt.Errorf("%s: the kernel's own cannot be removed", id)
-	}
-	text, err := os.ReadFile(path)
+	text, _, err := readText(id, path)
 	if err != nil {
-		return fmt.Errorf("%s: %w", id, err)
+		return err
 	}
-	if _, words := choices(string(text)); words != nil && !slices.Contains(words, strings.TrimSpace(to.Text)) {
+	if _, words := choices(text); words != nil && !slices.Contains(words, strings.TrimSpace(to.Text)) && !to.Absent {
 		return fmt.Errorf("%s: write %q: it takes one of %s", id, to.Text, strings.Join(words, ", "))
 	}
-	if err := overwrite(path, to.Text); err != nil {
-		return fmt.Errorf("%s: write %q: %w", id, to.Text, err)
+	if err := overwrite(id, path, to); err != nil {
+		return err
 	}
 	if k.wrote != nil {
 		k.wrote(path)
 	}
 	return nil
-}
-
-// overwrite writes a line to a file that is there, in one write.
-func overwrite(path, text string) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
-	if err != nil {
-		return err
-	}
-	_, err = f.WriteString(text + "\n")
-	return errors.Join(err, f.Close())
 }
 
 // probe has a fact for each file that a pattern matches (filepath.Match, sorted), or one.
@@ -122,7 +106,7 @@ func (k kernelFiles) probe(ctx context.Context, asked lab.Setting) []lab.KnobFac
 		return []lab.KnobFact{{Asked: asked, Knob: asked.Knob, Reason: reason, Cure: cure}}
 	}
 	if !strings.ContainsAny(asked.Knob.Name, `*?[`) {
-		return []lab.KnobFact{k.fact(ctx, asked, asked.Knob)}
+		return []lab.KnobFact{k.fact(ctx, asked, k.one(asked.Knob.Name))}
 	}
 	matches, err := filepath.Glob(filepath.Join(k.root, asked.Knob.Name))
 	if err != nil {
@@ -133,10 +117,32 @@ func (k kernelFiles) probe(ctx context.Context, asked lab.Setting) []lab.KnobFac
 	}
 	var facts []lab.KnobFact
 	for _, path := range matches {
-		id := lab.KnobID{Kind: lab.KnobSysfs, Name: "/" + strings.TrimPrefix(strings.TrimPrefix(path, k.root), "/")}
-		facts = append(facts, k.fact(ctx, asked, id))
+		id := k.one("/" + strings.TrimPrefix(strings.TrimPrefix(path, k.root), "/"))
+		if !slices.ContainsFunc(facts, func(f lab.KnobFact) bool { return f.Knob == id }) {
+			facts = append(facts, k.fact(ctx, asked, id))
+		}
 	}
 	return facts
+}
+
+// classNet has a link to each network interface that this network namespace has.
+const classNet = "/sys/class/net/"
+
+// one is the knob of a file by whatever path: that without symbolic links in its directories, of a network interface
+// that below classNet. What is below /proc/self would be another's by such a path, and nothing else below /proc has one.
+func (k kernelFiles) one(name string) lab.KnobID {
+	id := lab.KnobID{Kind: lab.KnobSysfs, Name: name}
+	if !strings.HasPrefix(name, "/sys/") {
+		return id
+	}
+	id.Name = resolved(k.root, name)
+	if device, inside, ok := strings.Cut(id.Name, "/net/"); ok {
+		card, rest, deeper := strings.Cut(inside, "/")
+		if deeper && resolved(k.root, classNet+card+"/x") == device+"/net/"+card+"/x" {
+			id.Name = classNet + card + "/" + rest
+		}
+	}
+	return id
 }
 
 // fact is that of one file.

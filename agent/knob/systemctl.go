@@ -13,7 +13,7 @@ import (
 
 const (
 	showTimeout = 10 * time.Second       // of systemctl's that only look
-	jobTimeout  = 30 * time.Second       // of starting, stopping and restarting
+	jobTimeout  = 100 * time.Second      // of starting, stopping and restarting: systemd's own time-out is 90 s (DefaultTimeoutStopSec)
 	jobPoll     = 100 * time.Millisecond // how often it is looked whether a unit is there yet
 )
 
@@ -58,8 +58,8 @@ func (s systemctl) call(ctx context.Context, limit time.Duration, args ...string
 type unitState map[string]string
 
 // shown are the properties asked for.
-var shown = []string{"Id", "LoadState", "ActiveState", "MainPID", "Type", "RemainAfterExit", "TriggeredBy", "CanStart", "CanStop",
-	"LimitNOFILE", "LimitNOFILESoft", "LimitNPROC", "LimitNPROCSoft"}
+var shown = []string{"Id", "LoadState", "ActiveState", "SubState", "Job", "MainPID", "Type", "RemainAfterExit", "TriggeredBy", "CanStart",
+	"CanStop", "LimitNOFILE", "LimitNOFILESoft", "LimitNPROC", "LimitNPROCSoft"}
 
 // show returns the properties of a unit; of one that is not there, LoadState is "not-found".
 func (s systemctl) show(ctx context.Context, unit string) (unitState, error) {
@@ -86,14 +86,30 @@ func (u unitState) active() bool {
 	return slices.Contains([]string{"active", "reloading", "activating", "refreshing"}, u["ActiveState"])
 }
 
-// job starts, stops or restarts a unit. The count of starts that systemd allows in a time is set to naught before: the
-// lab must be able to put back what it found.
-func (s systemctl) job(ctx context.Context, verb, unit string) error {
+// job starts, stops or restarts a unit, and returns when it is as it should be. The count of starts that systemd allows in
+// a time is set to naught before: the lab must be able to put back what it found.
+func (s systemctl) job(ctx context.Context, verb, unit string, ok func(unitState) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, jobTimeout)
+	defer cancel()
 	if verb != "stop" {
 		_, _ = s.call(ctx, showTimeout, "reset-failed", "--", unit) // an error when there is nothing to reset
 	}
-	_, err := s.call(ctx, jobTimeout, verb, "--", unit)
-	return err
+	if _, err := s.call(ctx, jobTimeout, verb, "--", unit); err != nil {
+		return err
+	}
+	return s.settled(ctx, jobTimeout, unit, ok)
+}
+
+// between reports whether systemd has yet to do something with the unit, of which ActiveState may not tell.
+func (u unitState) between() bool {
+	return u["Job"] != "" || strings.HasSuffix(u["ActiveState"], "activating") && u["SubState"] != "auto-restart"
+}
+
+// await waits for a job that a killed systemctl has handed over. What became of it the next reading tells.
+func (s systemctl) await(ctx context.Context, unit string) {
+	if _, err := s.find(); err == nil {
+		_ = s.settled(ctx, jobTimeout, unit, func(state unitState) bool { return !state.between() })
+	}
 }
 
 // settled waits until a unit is as it should be.

@@ -61,7 +61,7 @@ func (tr *tree) value(name string) string {
 
 func (tr *tree) keeper() *knob.Keeper {
 	tr.t.Helper()
-	k, err := knob.OpenAt(tr.dir, tr.root)
+	k, err := knob.OpenRoots(tr.dir, knob.Roots{ProcSys: tr.root})
 	if err != nil {
 		tr.t.Fatal(err)
 	}

@@ -178,15 +178,15 @@ func (u units) set(ctx context.Context, l unitLimit, to string) error {
 	if err != nil || !state.active() {
 		return err
 	}
-	if err := u.systemd.job(ctx, "restart", l.unit); err != nil {
+	err = u.systemd.job(ctx, "restart", l.unit, func(state unitState) bool { return state["ActiveState"] == "active" })
+	if err != nil {
 		return err
 	}
-	err = u.systemd.settled(ctx, jobTimeout, l.unit, func(state unitState) bool { return state["ActiveState"] == "active" })
 	_ = u.systemd.settled(ctx, limitsTimeout, l.unit, func(state unitState) bool { // the caller reads it back
 		now, err := u.value(l, state)
 		return err == nil && now.Text == to
 	})
-	return err
+	return nil
 }
 
 // limitsTimeout is how long the main process of a unit may take to get its limits: it is there a moment before.
@@ -233,13 +233,18 @@ func (u units) forget(ctx context.Context, id lab.KnobID) error {
 	return nil
 }
 
+func (u units) await(ctx context.Context, id lab.KnobID) {
+	if l, err := parseUnit(id); err == nil {
+		u.systemd.await(ctx, l.unit)
+	}
+}
+
 func (u units) probe(ctx context.Context, asked lab.Setting) []lab.KnobFact {
-	fact := lab.KnobFact{Asked: asked, Knob: asked.Knob, Now: lab.Value{Absent: true}, To: lab.Value{Text: strings.TrimSpace(asked.Value), Absent: asked.Absent}}
-	r := u.examine(ctx, &fact)
-	return []lab.KnobFact{r.asFact(fact)}
+	return oneFact(ctx, asked, u.examine)
 }
 
 func (u units) examine(ctx context.Context, fact *lab.KnobFact) refusal {
+	fact.To.Text = strings.TrimSpace(fact.To.Text)
 	l, err := parseUnit(fact.Asked.Knob)
 	if err != nil {
 		return refusal{reason: err.Error(), cure: "write UNIT.service.LimitNOFILE or UNIT.service.LimitNPROC"}

@@ -1,8 +1,6 @@
 package knob
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +22,8 @@ import (
 // Of others it is what systemd would give it.
 type units struct{ systemd systemctl }
 
-// limitNames are the properties as /proc/PID/limits names them (fs/proc/base.c of Linux).
-var limitNames = map[string]string{"LimitNOFILE": "Max open files", "LimitNPROC": "Max processes"}
+// limitNames are the properties as /proc/PID/limits names them.
+var limitNames = map[string]string{"LimitNOFILE": lab.LimitOpenFiles, "LimitNPROC": lab.LimitProcesses}
 
 const infinity = "infinity"
 
@@ -71,7 +69,7 @@ func (u units) value(l unitLimit, state unitState) (lab.Value, error) {
 		if err != nil {
 			return lab.Value{}, err
 		}
-		return parseLimit(text, limitNames[l.property])
+		return limitIn(text, limitNames[l.property])
 	}
 	hard, soft := state[l.property], state[l.property+"Soft"]
 	if hard == "" {
@@ -83,21 +81,23 @@ func (u units) value(l unitLimit, state unitState) (lab.Value, error) {
 	return lab.Value{Text: joined(soft, hard)}, nil
 }
 
-// parseLimit finds a limit in the text of /proc/PID/limits.
-func parseLimit(text []byte, name string) (lab.Value, error) {
-	for in := bufio.NewScanner(bytes.NewReader(text)); in.Scan(); {
-		rest, ok := strings.CutPrefix(in.Text(), name+" ")
-		if fields := strings.Fields(rest); ok && len(fields) >= 2 {
-			return lab.Value{Text: joined(fields[0], fields[1])}, nil
-		}
+// limitIn is a limit in the text of /proc/PID/limits.
+func limitIn(text []byte, name string) (lab.Value, error) {
+	all, err := lab.ParseLimits(text)
+	if err != nil {
+		return lab.Value{}, err
 	}
-	return lab.Value{}, fmt.Errorf("no %q among the limits of the process", name)
+	limit, known := all[name]
+	if !known {
+		return lab.Value{}, fmt.Errorf("no %q among the limits of the process", name)
+	}
+	return lab.Value{Text: joined(strconv.FormatInt(limit.Soft, 10), strconv.FormatInt(limit.Hard, 10))}, nil
 }
 
 // joined writes a limit; older systemds show infinity as the number that stands for it.
 func joined(soft, hard string) string {
 	for _, text := range []*string{&soft, &hard} {
-		if *text == "unlimited" || *text == "18446744073709551615" {
+		if *text == "-1" || *text == "18446744073709551615" {
 			*text = infinity
 		}
 	}

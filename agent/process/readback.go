@@ -1,12 +1,10 @@
 package process
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strconv"
@@ -139,24 +137,15 @@ func shown(v lab.Value) string {
 	return strconv.Quote(v.Text)
 }
 
-// The lines of /proc/PID/limits (Linux, fs/proc/base.c, proc_pid_limits).
-const (
-	openFiles       = "Max open files"
-	processesOfUser = "Max processes"
-)
-
 // limits reads the limits that all the workers have.
 func (sv *serving) limits() error {
 	s := &sv.server
 	for i, pid := range s.Workers {
-		soft, hard, err := limitOf(pid, openFiles)
+		files, processes, err := limitsOf(pid)
 		if err != nil {
 			return err
 		}
-		nproc, _, err := limitOf(pid, processesOfUser)
-		if err != nil {
-			return err
-		}
+		soft, hard, nproc := int(files.Soft), int(files.Hard), int(processes.Soft)
 		if i > 0 && (soft != s.NofileSoft || hard != s.NofileHard || nproc != s.NprocSoft) {
 			return fmt.Errorf("workers %d and %d have different limits", s.Workers[0], pid)
 		}
@@ -165,40 +154,21 @@ func (sv *serving) limits() error {
 	return nil
 }
 
-// limitOf reads a limit in force of a process; -1 is unlimited.
-func limitOf(pid int, name string) (soft, hard int, err error) {
+// limitsOf reads the limits in force of a process.
+func limitsOf(pid int) (files, processes lab.Rlimit, err error) {
 	path := fmt.Sprintf("/proc/%d/limits", pid)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return 0, 0, err
+		return files, processes, err
 	}
-	soft, hard, err = parseLimit(bytes.NewReader(text), name)
+	all, err := lab.ParseLimits(text)
 	if err != nil {
-		return 0, 0, fmt.Errorf("read %s: %w", path, err)
+		return files, processes, fmt.Errorf("read %s: %w", path, err)
 	}
-	return soft, hard, nil
-}
-
-// parseLimit finds a line such as "Max open files  1024  20000  files".
-func parseLimit(r io.Reader, name string) (soft, hard int, err error) {
-	for lines := bufio.NewScanner(r); lines.Scan(); {
-		rest, ok := strings.CutPrefix(lines.Text(), name)
-		fields := strings.Fields(rest)
-		if !ok || len(fields) < 2 {
-			continue
-		}
-		if soft, err = limitValue(fields[0]); err != nil {
-			return 0, 0, err
-		}
-		hard, err = limitValue(fields[1])
-		return soft, hard, err
+	files, okFiles := all[lab.LimitOpenFiles]
+	processes, okProcesses := all[lab.LimitProcesses]
+	if !okFiles || !okProcesses {
+		return files, processes, fmt.Errorf("read %s: no limit of open files or of processes", path)
 	}
-	return 0, 0, fmt.Errorf("no line %q", name)
-}
-
-func limitValue(text string) (int, error) {
-	if text == "unlimited" {
-		return -1, nil
-	}
-	return strconv.Atoi(text)
+	return files, processes, nil
 }

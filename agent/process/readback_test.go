@@ -97,16 +97,3 @@ func TestClampedBacklogIsAnErrorUnlessBestEffort(t *testing.T) {
 		t.Errorf("read back: %+v, backlog in force %d", s.ReadBack, s.Backlog)
 	}
 }
-
-func TestOpenFileLimitsAreParsed(t *testing.T) {
-	text := "Limit                     Soft Limit           Hard Limit           Units     \n" +
-		"Max open files            1024                 unlimited            files     \n"
-	if soft, hard, err := parseLimit(strings.NewReader(text), openFiles); soft != 1024 || hard != -1 || err != nil {
-		t.Errorf("%d, %d, %v; want 1024, -1", soft, hard, err)
-	}
-	for _, bad := range []string{"", "Max open files x 1", "Max open files 1"} {
-		if _, _, err := parseLimit(strings.NewReader(bad), openFiles); err == nil {
-			t.Errorf("%q: no error", bad)
-		}
-	}
-}

@@ -34,9 +34,10 @@ func (w *Watcher) inForce(s lab.Server, listeners []lab.Listener) map[string]str
 		if err != nil || !bytes.Contains(title, []byte("worker process")) { // helpers of a cache come and go
 			continue
 		}
-		if limits, err := w.files.read(w.proc(dir + "limits")); err == nil {
-			nofile = append(nofile, softLimit(limits, "Max open files"))
-			nproc = append(nproc, softLimit(limits, "Max processes"))
+		if text, err := w.files.read(w.proc(dir + "limits")); err == nil {
+			limits, _ := lab.ParseLimits(text) // what cannot be read is left out
+			nofile = append(nofile, softLimit(limits, lab.LimitOpenFiles))
+			nproc = append(nproc, softLimit(limits, lab.LimitProcesses))
 		}
 		if status, err := w.files.read(w.proc(dir + "status")); err == nil {
 			cpus = append(cpus, allowedList(status))
@@ -63,21 +64,13 @@ func siteListeners(s lab.Server, what lab.Watch, read []lab.Listener) []lab.List
 	return onPorts([]int{s.Port})
 }
 
-// softLimit is a limit in /proc/PID/limits (Linux, fs/proc/base.c, proc_pid_limits), "-1" when there is none, "" when the
-// line is not there.
-func softLimit(limits []byte, name string) string {
-	for line := range bytes.Lines(limits) {
-		rest, ok := bytes.CutPrefix(line, []byte(name))
-		f := bytes.Fields(rest)
-		switch {
-		case !ok || len(f) == 0:
-		case string(f[0]) == "unlimited":
-			return "-1"
-		default:
-			return string(f[0])
-		}
+// softLimit is a limit of a process, "-1" when there is none, "" when it is not known.
+func softLimit(limits map[string]lab.Rlimit, name string) string {
+	limit, known := limits[name]
+	if !known {
+		return ""
 	}
-	return ""
+	return strconv.FormatInt(limit.Soft, 10)
 }
 
 // allowedList is the list in /proc/PID/status of the CPUs that a process may use, as "0-3,7" (proc_pid_status(5)).

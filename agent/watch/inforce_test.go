@@ -134,8 +134,7 @@ func TestOnlySingleSamplesTellWhatIsInForce(t *testing.T) {
 }
 
 func TestLimitsAndValuesAreToldApart(t *testing.T) {
-	limits := []byte("Limit                     Soft Limit           Hard Limit           Units     \n" +
-		"Max processes             unlimited            unlimited            processes \nMax open files            1024                 20000                files     \n")
+	limits := map[string]lab.Rlimit{"Max processes": {Soft: -1, Hard: -1}, "Max open files": {Soft: 1024, Hard: 20000}}
 	for name, want := range map[string]string{"Max processes": "-1", "Max open files": "1024", "Max nothing": ""} {
 		if got := softLimit(limits, name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)

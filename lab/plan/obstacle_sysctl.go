@@ -44,11 +44,8 @@ func sysctlObstacle(f lab.Facts, step lab.Step, s lab.Setting) obstacle {
 
 // valueObstacle: what the kernel does not take, or takes and rounds, which only a best-effort step may.
 func valueObstacle(f lab.Facts, s lab.Setting) obstacle {
-	available := strings.Fields(f.Sysctls["net.ipv4.tcp_available_congestion_control"])
-	asked := strings.TrimSpace(s.Value)
-	if s.Knob.Name == "net.ipv4.tcp_congestion_control" && len(available) > 0 && !slices.Contains(available, asked) {
-		return obstacle{reason: fmt.Sprintf("%s has no congestion control %s, only %s", f.Host, asked, strings.Join(available, ", ")),
-			cure: fmt.Sprintf("choose one of these, or have the module loaded on the host: modprobe tcp_%s", asked)}
+	if reason, cure := tune.Unavailable(s.Knob.Name, s.Value, f.Sysctls); reason != "" {
+		return obstacle{reason: fmt.Sprintf("%s has %s", f.Host, reason), cure: cure}
 	}
 	to, why := tune.Clamped(s.Knob.Name, s.Value)
 	if to == "" || s.BestEffort {

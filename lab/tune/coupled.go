@@ -130,13 +130,13 @@ func Coupled(name string, present map[string]string) (reason, cure string) {
 
 func bothZero(a, b string) bool { return fields(a) == "0" && fields(b) == "0" }
 
-// Unavailable says why a host with these sysctls does not take a value that it must know by name, and the cure; ""
-// when it does, or nothing tells.
+// Unavailable says what a host with these sysctls does not have ("no congestion control bbr, only reno, cubic") of a value
+// that it must know by name, and the cure; "" when it has it, or nothing tells.
 func Unavailable(name, value string, present map[string]string) (reason, cure string) {
 	known := strings.Fields(present["net.ipv4.tcp_available_congestion_control"])
 	if name != "net.ipv4.tcp_congestion_control" || len(known) == 0 || slices.Contains(known, fields(value)) {
 		return "", ""
 	}
-	return fmt.Sprintf("%s is not among net.ipv4.tcp_available_congestion_control: %s", fields(value), strings.Join(known, " ")),
-		"load the module tcp_" + fields(value) + " on the host first, or leave it out"
+	return fmt.Sprintf("no congestion control %s, only %s", fields(value), strings.Join(known, ", ")),
+		"choose one of these, or have the module loaded on the host: modprobe tcp_" + fields(value)
 }

@@ -64,13 +64,6 @@ var ranges = map[string]bounds{
 	"vm.swappiness":                       {count: 1, max: 200},
 }
 
-// pages are the sysctls whose numbers count pages of memory (Documentation/networking/ip-sysctl.rst,
-// Documentation/admin-guide/sysctl/kernel.rst).
-var pages = []string{"net.ipv4.tcp_mem", "net.ipv4.udp_mem", "kernel.shmall"}
-
-// Pages reports whether the numbers of a sysctl count pages of memory, not bytes.
-func Pages(name string) bool { return slices.Contains(pages, name) }
-
 // signed reports whether a negative number has a meaning for a sysctl outside the table, as far as is known.
 func signed(name string) bool {
 	return !strings.HasPrefix(name, "net.") || strings.Contains(name, ".conf.") || name == "net.ipv4.tcp_adv_win_scale"

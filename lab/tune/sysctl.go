@@ -76,6 +76,12 @@ func checkSysctl(name, value string) error {
 	if other, half := Halves(name); half && fields(value) == "0" {
 		return &ValueError{Value: value, Want: "a number of at least 1: 0 means that " + other + " is used, so set that instead"}
 	}
+	if name == reservedPorts {
+		return checkPorts(value)
+	}
+	if err := checkDecimal(name, value); err != nil {
+		return err
+	}
 	b, known := ranges[name]
 	if known {
 		return b.check(value)
@@ -110,7 +116,7 @@ func (b bounds) String() string {
 	if b.count > 1 {
 		what = fmt.Sprintf("%d rising numbers", b.count)
 	}
-	if b.max >= math.MaxInt32/1000 {
+	if b.max == math.MaxInt64 {
 		return fmt.Sprintf("%s of at least %d", what, b.min)
 	}
 	return fmt.Sprintf("%s from %d to %d", what, b.min, b.max)

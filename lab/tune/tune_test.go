@@ -167,7 +167,7 @@ func TestCheckRefusesValuesThatTheKernelRefuses(t *testing.T) {
 		}
 	}
 	err := tune.Check(sysctl("net.ipv4.tcp_rmem"), "1")
-	if want := `"1" is not 3 rising numbers of at least 1`; err == nil || err.Error() != want {
+	if want := `"1" is not 3 rising numbers from 1 to 2147483647`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	if err := tune.Check(sysctl("net.ipv4.tcp_tw_reuse"), "9"); err == nil || err.Error() != `"9" is not a number from 0 to 2` {

@@ -109,11 +109,16 @@ func (f *fleet) claim(ctx context.Context, c lab.CampaignID) error {
 	})
 }
 
-// facts asks every host what the experiment needs to know.
+// facts asks every host what the experiment needs to know, for which it runs the verify commands.
 func (f *fleet) facts(ctx context.Context, x lab.Experiment) (map[lab.HostName]lab.Facts, error) {
-	answers := make([]lab.Facts, len(f.machines))
-	err := f.every(ctx, answerTimeout, func(ctx context.Context, i int) (err error) {
-		answers[i], err = f.machines[i].facts(ctx, plan.Query(x, x.Hosts[i]))
+	answers, queries := make([]lab.Facts, len(f.machines)), make([]lab.FactsQuery, len(f.machines))
+	bound := answerTimeout
+	for i, h := range x.Hosts {
+		queries[i] = plan.Query(x, h)
+		bound = max(bound, answerTimeout+lab.SlownessOf(queries[i].Knobs).Read)
+	}
+	err := f.every(ctx, bound, func(ctx context.Context, i int) (err error) {
+		answers[i], err = f.machines[i].facts(ctx, queries[i])
 		return err
 	})
 	all := map[lab.HostName]lab.Facts{}

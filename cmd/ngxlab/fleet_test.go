@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"ngxlab/agent/wire"
 	"ngxlab/lab"
@@ -143,4 +145,28 @@ func TestCommandsForHostsNameThemAsTheyAreReached(t *testing.T) {
 			t.Errorf("got %q, want %q", got, tc.want)
 		}
 	}
+}
+
+// TestCommandsOfAQueryHaveTheirTime: each is verified before anything is planned, one after the other.
+func TestCommandsOfAQueryHaveTheirTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := lab.CommandValue{Apply: []string{"a"}, Verify: []string{"b"}, Revert: []string{"c"}, Timeout: lab.Seconds(600), Applied: true}
+		x := lab.Experiment{Hosts: []lab.Host{{Name: "here", Local: true, Roles: []lab.Role{lab.RoleTarget}}}}
+		for _, name := range []string{"one", "two"} {
+			set := lab.Setting{Knob: lab.KnobID{Kind: lab.KnobCommand, Name: name}, Value: slow.String()}
+			x.Steps = append(x.Steps, lab.Step{Name: name, Knobs: []lab.Setting{set}})
+		}
+		answers := func(ctx context.Context, _ lab.FactsQuery) (lab.Facts, error) {
+			select {
+			case <-ctx.Done():
+				return lab.Facts{}, context.Cause(ctx)
+			case <-time.After(20 * time.Minute):
+				return testFacts(), nil
+			}
+		}
+		f := &fleet{x: x, machines: []*machine{{facts: answers}}}
+		if _, err := f.facts(t.Context(), x); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -207,8 +207,10 @@ func (a *app) restoreOne(ctx context.Context, f *fleet, i int, r *restored) erro
 	return err
 }
 
-// by notes which agent put a host back; when that is not known, the database is told nothing.
+// by notes which agent put a host back, however long that took; when it is not known, the database is told nothing.
 func (r *restored) by(ctx context.Context, m *machine) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
+	defer cancel()
 	if facts, err := m.facts(ctx, lab.FactsQuery{Brief: true}); err == nil {
 		r.stateDir = facts.StateDir
 	}
@@ -220,7 +222,7 @@ func (a *app) putBack(ctx context.Context, x lab.Experiment, name lab.HostName, 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
 	pending, _ := m.pending(ctx) // whatever is wrong with the journal, Restore says it too
 	cancel()
-	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout+slowness(pending))
+	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout+lab.SlownessOf(lab.Originals(pending)).Restore)
 	defer cancel()
 	a.touched.add(x, name)
 	all, err := m.Restore(ctx)
@@ -228,26 +230,6 @@ func (a *app) putBack(ctx context.Context, x lab.Experiment, name lab.HostName, 
 		a.touched.remove(name)
 	}
 	return all, err
-}
-
-// startTimeout is what systemd may take to stop and start a service: its own time-out is 90 s for each.
-const startTimeout = 3 * time.Minute
-
-// slowness is what knobs that start something may take in all: a command to be verified, reverted and verified, twice when
-// it fails.
-func slowness(pending []lab.Pending) time.Duration {
-	var all time.Duration
-	for _, p := range pending {
-		switch p.Knob.Kind {
-		case lab.KnobCommand:
-			if c, err := lab.ParseCommandValue(p.Original.Text); err == nil {
-				all += 6 * c.Timeout.Duration
-			}
-		case lab.KnobService, lab.KnobUnit:
-			all += 2 * startTimeout
-		}
-	}
-	return all
 }
 
 func printRestored(a *app, results []restored, o restoreOptions) error {

@@ -227,14 +227,3 @@ func TestDriftInACampaignIsToldWithItsCure(t *testing.T) {
 		}
 	}
 }
-
-// TestSlowKnobsHaveTimeToComeBack: a command may take ten minutes, and systemd its own time-outs.
-func TestSlowKnobsHaveTimeToComeBack(t *testing.T) {
-	command := lab.CommandValue{Apply: []string{"a"}, Verify: []string{"b"}, Revert: []string{"c"}, Timeout: lab.Seconds(600)}
-	for kind, least := range map[string]float64{lab.KnobSysctl: 0, lab.KnobCommand: 1800, lab.KnobService: 180, lab.KnobUnit: 180} {
-		p := lab.Pending{Knob: lab.KnobID{Kind: kind, Name: "x"}, Original: lab.Value{Text: command.String()}}
-		if got := slowness([]lab.Pending{p, p}).Seconds(); got < 2*least || least == 0 && got != 0 {
-			t.Errorf("%s: %v s, want at least %v s each", kind, got, least)
-		}
-	}
-}

@@ -50,33 +50,14 @@ func (e *silentError) told(ctx context.Context, name lab.HostName, call string, 
 type bounded struct {
 	Machine
 	name lab.HostName
-	slow time.Duration // what its knobs may take beyond a write or a reading
-}
-
-// serviceBound is what systemd may take to start or stop a service: its own time-out is 90 s.
-const serviceBound = 2 * time.Minute
-
-// slowness is what knobs that start something may take in all.
-func slowness(settings []lab.Setting) time.Duration {
-	var slow time.Duration
-	for _, s := range settings {
-		switch s.Knob.Kind {
-		case lab.KnobService, lab.KnobUnit:
-			slow += serviceBound
-		case lab.KnobCommand:
-			if v, err := lab.ParseCommandValue(s.Value); err == nil {
-				slow += 3 * v.Timeout.Duration // it is verified, changed, and verified again
-			}
-		}
-	}
-	return slow
+	slow lab.Slowness // of its knobs
 }
 
 // bound bounds every call to the hosts.
 func bound(p lab.Plan, hosts map[lab.HostName]Machine) map[lab.HostName]Machine {
 	all := map[lab.HostName]Machine{}
 	for name, m := range hosts {
-		b := bounded{Machine: m, name: name, slow: slowness(p.Original.Settings[name])}
+		b := bounded{Machine: m, name: name, slow: lab.SlownessOf(p.Original.Settings[name])}
 		all[name] = Machine{Tuner: b, Builder: b, Runner: b, Watcher: b, Lender: m.Lender}
 	}
 	return all
@@ -88,15 +69,15 @@ func nothing(do func(context.Context) error) func(context.Context) (struct{}, er
 }
 
 func (b bounded) Read(ctx context.Context, ks []lab.Setting) ([]lab.Value, error) {
-	return within(ctx, b.name, "read", briefBound+b.slow, func(ctx context.Context) ([]lab.Value, error) { return b.Machine.Read(ctx, ks) })
+	return within(ctx, b.name, "read", briefBound+b.slow.Read, func(ctx context.Context) ([]lab.Value, error) { return b.Machine.Read(ctx, ks) })
 }
 
 func (b bounded) Apply(ctx context.Context, id lab.CampaignID, cs []lab.Change) ([]lab.Applied, error) {
-	return within(ctx, b.name, "apply", briefBound+b.slow, func(ctx context.Context) ([]lab.Applied, error) { return b.Machine.Apply(ctx, id, cs) })
+	return within(ctx, b.name, "apply", briefBound+b.slow.Apply, func(ctx context.Context) ([]lab.Applied, error) { return b.Machine.Apply(ctx, id, cs) })
 }
 
 func (b bounded) Restore(ctx context.Context) ([]lab.Restored, error) {
-	return within(ctx, b.name, "restore", restoreTimeout+b.slow, b.Machine.Restore)
+	return within(ctx, b.name, "restore", restoreTimeout+b.slow.Restore, b.Machine.Restore)
 }
 
 func (b bounded) Install(ctx context.Context, packages []string, log io.Writer) error {

@@ -109,3 +109,26 @@ func TestWhatSomeoneElseChangedIsSaidOfARestoredHost(t *testing.T) {
 		t.Errorf("of the knob: %q, outcome %+v", knob, out)
 	}
 }
+
+// TestSlowHostIsNoLostOne: it verifies and reverts a command of five minutes twice, and answers.
+func TestSlowHostIsNoLostOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host, p := newFakeHost(t), smallPlan(1)
+		command := lab.CommandValue{Apply: []string{"a"}, Verify: []string{"b"}, Revert: []string{"c"}, Timeout: lab.Seconds(300)}
+		original := command.String()
+		command.Applied = true
+		knob := lab.KnobID{Kind: lab.KnobCommand, Name: "slow"}
+		alsoSet(p, knob, original, command.String())
+		host.knobs[knob] = original
+		host.before = func(_ int, call string) error {
+			if call == "restore" {
+				time.Sleep(6 * 5 * time.Minute)
+			}
+			return nil
+		}
+		out, err := run(t.Context(), host, &fakeStore{}, p)
+		if err != nil || len(out.Unrestored) > 0 {
+			t.Errorf("outcome %+v, error %v", out, err)
+		}
+	})
+}

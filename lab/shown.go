@@ -16,7 +16,7 @@ func Shown(k KnobID, v Value) string {
 	case k.Kind == KnobCommand:
 		return shownCommand(v.Text)
 	case k.Kind == KnobNginx:
-		return shownDirective(v.Text)
+		return Printable(OnOff(strings.TrimSpace(v.Text))) // blanks within quotes count
 	}
 	return Printable(strings.Join(strings.Fields(v.Text), " "))
 }
@@ -58,17 +58,6 @@ func shownSize(f FileValue) string {
 		return "1 byte"
 	}
 	return fmt.Sprintf("%d bytes", len(content))
-}
-
-// shownDirective writes YAML's booleans as nginx does; blanks within quotes count.
-func shownDirective(text string) string {
-	switch text = strings.TrimSpace(text); text {
-	case "true":
-		return "on"
-	case "false":
-		return "off"
-	}
-	return Printable(text)
 }
 
 func shownCommand(text string) string {

@@ -108,7 +108,7 @@ func inForce(e lab.Setting, s lab.Server, d dump) (found lab.Value, same bool) {
 		found.Text = strconv.Itoa(s.NofileSoft)
 	case e.Knob.Kind == lab.KnobNproc:
 		found.Text = strconv.Itoa(s.NprocSoft)
-	case e.Knob.Name == "listen.backlog" && switched(e.Value) != "off":
+	case e.Knob.Name == "listen.backlog" && lab.Switched(e.Value) != "off":
 		found.Text = strconv.Itoa(s.Backlog)
 	case isParameter:
 		if found = d.parameter(parameter); found.Absent {
@@ -117,17 +117,7 @@ func inForce(e lab.Setting, s lab.Server, d dump) (found lab.Value, same bool) {
 	default:
 		return d.directive(e)
 	}
-	return found, switched(e.Value) == switched(found.Text)
-}
-
-func switched(value string) string {
-	switch value {
-	case "true":
-		return "on"
-	case "false", "":
-		return "off"
-	}
-	return value
+	return found, lab.Switched(lab.Unquoted(e.Value)) == lab.Switched(found.Text)
 }
 
 func shown(v lab.Value) string {

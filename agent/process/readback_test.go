@@ -63,6 +63,19 @@ func TestBlocksSeveralValuesAndRemovalsAreReadBack(t *testing.T) {
 	}
 }
 
+// TestQuotedNumbersAreReadBack: to nginx they are the same.
+func TestQuotedNumbersAreReadBack(t *testing.T) {
+	s, _ := serve(t, serverRunner(t), servingOf(t, input(t, "hello", nginx("worker_rlimit_nofile", "'1000'"), nginx("worker_processes", `"1"`))))
+	for _, a := range s.ReadBack {
+		if a.Differs {
+			t.Errorf("%+v", a)
+		}
+	}
+	if len(s.ReadBack) != 2 || s.NofileSoft != 1000 {
+		t.Errorf("%d settings read back, limit %d", len(s.ReadBack), s.NofileSoft)
+	}
+}
+
 func TestWhatIsNotInForceIsAnError(t *testing.T) {
 	type expected = lab.Setting
 	for _, c := range []struct {

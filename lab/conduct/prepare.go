@@ -137,7 +137,7 @@ func files(s lab.Serving) int {
 	most := s.Nofile
 	for _, e := range s.Expect {
 		if strings.HasSuffix(e.Knob.Name, "worker_rlimit_nofile") {
-			most = max(most, number(e.Value))
+			most = max(most, number(lab.Unquoted(e.Value)))
 		}
 	}
 	return most

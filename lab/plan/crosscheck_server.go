@@ -51,7 +51,7 @@ func backlog(v sight) {
 	text := fmt.Sprintf("listen backlog %d is cut to net.core.somaxconn = %d", b.backlog, b.somaxconn)
 	s, found := v.setting(listenBacklog)
 	switch {
-	case !found:
+	case !found || s.Absent:
 		v.say(sysctl("net.core.somaxconn"), "nginx's own %s", text)
 	case s.BestEffort:
 		v.say(listenBacklog, "%s", text)

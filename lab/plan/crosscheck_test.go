@@ -204,6 +204,30 @@ func TestDefaultBacklogAboveTheQueueIsSaid(t *testing.T) {
 	warning(t, make1(t, e), `state "short queue": nginx's own listen backlog 511 is cut to net.core.somaxconn = 128`, "steps[1].sysctl.net.core.somaxconn")
 }
 
+// TestADirectiveThatIsTakenOutBoundsNoMore: what an earlier step gave it is not in force.
+func TestADirectiveThatIsTakenOutBoundsNoMore(t *testing.T) {
+	e := withStep(lab.Step{Remove: []string{"worker_connections"}})
+	e.Steps = []lab.Step{{Name: "default"}, {Name: "many", Nginx: map[string]string{"events.worker_connections": "65535"}},
+		{Name: "few", Remove: []string{"worker_connections"}}}
+	e.Load[0].Connections = []int{1500}
+	p := make1(t, e)
+	refusal(t, p, `1500 connections are more than 1 workers with 1024 worker_connections can hold (state "default", "few")`, "load[0].connections", true)
+	warning(t, p, "worker_connections 65535 is above the 20000 open files", "steps[1].nginx.events.worker_connections")
+	if warned(p, `state "few": worker_connections`) {
+		t.Errorf("warnings %v", p.Warnings)
+	}
+	e.Steps[1].Nginx = map[string]string{"listen.backlog": "1024"}
+	e.Steps[2] = lab.Step{Name: "few", Sysctl: map[string]string{"net.core.somaxconn": "128"}, Remove: []string{"listen.backlog"}}
+	warning(t, make1(t, e), "nginx's own listen backlog 511 is cut to net.core.somaxconn = 128", "steps[2].sysctl.net.core.somaxconn")
+}
+
+func TestQuotedNumbersAreNumbers(t *testing.T) {
+	e := withStep(directives("worker_rlimit_nofile", "'65535'"))
+	refusal(t, make1(t, e), "worker_rlimit_nofile 65535 is above the hard limit", "steps[4].nginx.worker_rlimit_nofile", true)
+	e = withStep(directives("worker_rlimit_nofile", `"100"`))
+	warning(t, make1(t, e), "worker_connections 16384 is above the 100 open files", "steps[3].nginx.events.worker_connections")
+}
+
 func TestProcessLimitsAreHeldAgainstTheHardOne(t *testing.T) {
 	f := machine("here")
 	f.Limits = map[string]lab.Rlimit{"nproc": {Soft: 100, Hard: 200}}

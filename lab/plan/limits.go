@@ -75,16 +75,18 @@ func number(text string, otherwise int) int {
 	return otherwise
 }
 
-// nginx returns what a state gives to a directive, "" when nothing: by its name with or without its context, the
-// later step first.
+// nginx returns what a state gives to a directive, without quotes, and "" when nothing or when it is taken out: by its name
+// with or without its context, the later step first.
 func nginx(s lab.State, target lab.HostName, context, name string) string {
 	found, at := "", -2
 	for _, setting := range s.Settings[target] {
-		if setting.Knob.Kind != lab.KnobNginx || setting.Absent || (setting.Knob.Name != name && setting.Knob.Name != context+"."+name) {
+		if setting.Knob.Kind != lab.KnobNginx || (setting.Knob.Name != name && setting.Knob.Name != context+"."+name) {
 			continue
 		}
 		if step := slices.Index(s.Steps, setting.Step); step >= at {
-			found, at = setting.Value, step
+			if found, at = lab.Unquoted(setting.Value), step; setting.Absent {
+				found = ""
+			}
 		}
 	}
 	return found

@@ -24,7 +24,7 @@ func (p *planner) nginxObstacle(f lab.Facts, step lab.Step, s lab.Setting) obsta
 	switch {
 	case s.Absent:
 	case bare == "worker_rlimit_nofile":
-		return p.nofileObstacle(f, step, bare, s.Value)
+		return p.nofileObstacle(f, step, bare, lab.Unquoted(s.Value))
 	case bare == "worker_cpu_affinity":
 		return p.affinityObstacle(f, s)
 	}

@@ -59,20 +59,9 @@ func Present(in Input, directive string) (value string, present bool) {
 func Same(directive, a, b string) bool {
 	p := locate(directive)
 	if p.parameter != "" {
-		return switched(a) == switched(b)
+		return lab.Switched(a) == lab.Switched(b)
 	}
 	return nginxconf.Same(p.name, a, b)
-}
-
-// switched is the one way to write a parameter that is on or off.
-func switched(value string) string {
-	switch value {
-	case "true":
-		return "on"
-	case "false", "":
-		return "off"
-	}
-	return value
 }
 
 // placed is a setting and where it goes.
@@ -166,7 +155,7 @@ func directives(in Input, over []lab.Setting) []placed {
 
 // pinned resolves worker_processes auto where nginx would count wrong.
 func pinned(s lab.Setting, in Input) lab.Setting {
-	if n := Workers(in.CPUs, in.Facts); n > 0 && s.Value == "auto" && locate(s.Knob.Name).name == "worker_processes" {
+	if n := Workers(in.CPUs, in.Facts); n > 0 && lab.Unquoted(s.Value) == "auto" && locate(s.Knob.Name).name == "worker_processes" {
 		s.Value = strconv.Itoa(n)
 	}
 	return s

@@ -28,9 +28,10 @@ func (e *entry) add(v lab.Value) {
 	}
 }
 
-// news reports whether the journal would learn something from v being written or found.
+// news reports whether the journal would learn something from v being written or found. Of a command it always does: one
+// that is killed on its way back to a value known before has done a part of it.
 func (e *entry) news(v lab.Value) bool {
-	return e.open != nil || e.unknown || !slices.Contains(e.ours, v)
+	return e.knob.Kind == lab.KnobCommand || e.open != nil || e.unknown || !slices.Contains(e.ours, v)
 }
 
 // isOurs reports whether the lab wrote v, or found it right after a write of its own.
@@ -40,6 +41,10 @@ func (e *entry) isOurs(v lab.Value) bool {
 
 // halfway reports whether a command was killed or failed: it may have done a part, of which verifying does not tell.
 func (e *entry) halfway() bool { return e.knob.Kind == lab.KnobCommand && e.open != nil }
+
+// mayBeNothing reports whether the command may have been killed before it applied anything, so that there may be nothing to
+// revert.
+func (e *entry) mayBeNothing() bool { return e.halfway() && !same(e.knob, *e.open, e.original) }
 
 // names reports whether an entry is a file in which the lab wrote a word that names a knob.
 func (e *entry) names(id lab.KnobID) bool {

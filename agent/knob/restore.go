@@ -12,14 +12,17 @@ import (
 
 // Restore puts back all that the journal holds, newest first. It tries everything, what fails once more after the rest;
 // it returns one element per entry and joins the errors; entries in error stay pending. When no entry is left the
-// journal is put aside.
+// journal is put aside. Of a damaged one it puts back what the good lines prove, and returns ErrJournal too.
 func (k *Keeper) Restore(ctx context.Context) ([]lab.Restored, error) {
 	var all []lab.Restored
 	err := k.alone(ctx, func(j *journal) error {
-		dropped := k.dropInForce()
-		if len(j.entries) == 0 {
-			return errors.Join(dropped, j.archive())
+		if j.lost {
+			return j.damage
 		}
+		if len(j.entries) == 0 {
+			return errors.Join(j.damage, j.archive(), k.dropInForce())
+		}
+		dropped := k.unsettle(j)
 		boot, err := k.bootID()
 		if err != nil {
 			return err
@@ -30,7 +33,7 @@ func (k *Keeper) Restore(ctx context.Context) ([]lab.Restored, error) {
 		k.round(ctx, j, cases)
 		k.secondRound(ctx, j, boot, cases)
 		k.sweepAll(ctx, cases)
-		errs := []error{dropped}
+		errs := []error{j.damage, dropped}
 		for _, c := range cases {
 			all = append(all, c.out)
 			if c.err != nil {
@@ -65,7 +68,10 @@ func (k *Keeper) settle(ctx context.Context, j *journal, cases []restoring) erro
 	}
 	k.faults.reach("before settling")
 	if len(failed) == 0 {
-		return j.archive()
+		if err := j.archive(); err != nil {
+			return err
+		}
+		return k.dropInForce()
 	}
 	var rs []record
 	for _, c := range cases {
@@ -94,6 +100,8 @@ type restoring struct {
 	out   lab.Restored
 	err   error // why it could not be judged or put back
 	tried bool  // it was written back once
+	done  bool  // with success
+	maybe bool  // a command of which there may be nothing to revert
 }
 
 // cases judges every entry, newest first, by the value found now.
@@ -122,7 +130,7 @@ var errGone = errors.New("the host has it no more")
 // judge decides what is to become of an entry; lab.RestoreDone means that it is to be written back.
 func (k *Keeper) judge(ctx context.Context, j *journal, e *entry, boot string) restoring {
 	found, err := k.read(ctx, e.knob, e.original)
-	r := restoring{entry: e, out: lab.Restored{Knob: e.knob, Original: e.original, Found: found}}
+	r := restoring{entry: e, maybe: e.mayBeNothing(), out: lab.Restored{Knob: e.knob, Original: e.original, Found: found}}
 	booted := e.boot != boot && tune.Volatile(e.knob.Kind)
 	switch {
 	case err != nil:
@@ -164,11 +172,26 @@ func (k *Keeper) round(ctx context.Context, j *journal, cases []restoring) {
 			continue
 		}
 		err := k.newcomers(ctx, j, c.entry)
+		if !c.done {
+			_ = j.commit(reverting(intentRecord, c.entry)...) // a full disk must not keep the host from coming back
+		}
 		if err = errors.Join(err, k.putBack(ctx, *c, partner(cases, c.entry.knob))); err != nil {
 			c.fail(err)
 		}
-		c.tried = true
+		c.tried, c.done = true, err == nil
+		if c.done {
+			_ = j.append(reverting(foundRecord, c.entry)...)
+		}
 	}
+}
+
+// reverting is the record that a command is about to be reverted, or is: a restore that is killed between the two is followed
+// by one that reverts it anew, whatever verifying says of it then. Of all other knobs reading tells enough.
+func reverting(kind recordKind, e *entry) []record {
+	if e.knob.Kind != lab.KnobCommand {
+		return nil
+	}
+	return []record{{Kind: kind, Knob: e.knob, Value: e.original}}
 }
 
 // secondRound tries again what failed, for its cause may have been a knob that was put back only after it, and what
@@ -212,14 +235,13 @@ func (k *Keeper) stands(ctx context.Context, e *entry) bool {
 	return err != nil || same(e.knob, now, e.original)
 }
 
-// putBack writes the original. Of a couple only the half that was not zero is written: the kernel zeroes the other.
+// putBack writes the original. A command is reverted whatever verifying says of it: it may have done a part. Of a couple only the half that was not zero is written: the kernel zeroes the other.
 func (k *Keeper) putBack(ctx context.Context, c restoring, other *restoring) error {
 	now, err := k.read(ctx, c.entry.knob, c.entry.original)
 	if err != nil {
 		return err
 	}
-	halfway := c.entry.halfway() && !c.tried
-	if same(c.entry.knob, now, c.entry.original) && !halfway {
+	if same(c.entry.knob, now, c.entry.original) && (c.done || c.entry.knob.Kind != lab.KnobCommand) {
 		return nil // its other half did it
 	}
 	e := c.entry
@@ -227,7 +249,7 @@ func (k *Keeper) putBack(ctx context.Context, c restoring, other *restoring) err
 		e = other.entry
 	}
 	writeErr := k.write(ctx, e.knob, e.original)
-	if writeErr != nil && !halfway { // where nothing was applied, there may be nothing to revert
+	if writeErr != nil && !c.maybe {
 		return writeErr
 	}
 	k.faults.reach("after restore")

@@ -159,6 +159,78 @@ func TestCommandThatFailedHalfWayIsTakenBack(t *testing.T) {
 	}
 }
 
+// cutShort is a command that makes two files and is verified by the first; its revert ends after the first while there is a
+// file "cut".
+func cutShort(dir string) lab.Change {
+	sh := func(line string) []string { return []string{"/bin/sh", "-c", "cd " + dir + " && " + line} }
+	c := lab.CommandValue{
+		Apply: sh("touch whole half"), Verify: sh("test -e whole"), Revert: sh("rm -f whole && test ! -e cut && rm -f half"), Timeout: lab.Seconds(20),
+	}
+	from := lab.Value{Text: c.String()}
+	c.Applied = true
+	return lab.Change{Knob: lab.KnobID{Kind: lab.KnobCommand, Name: "cut short"}, From: from, To: lab.Value{Text: c.String()}}
+}
+
+func back(c lab.Change) lab.Change { return lab.Change{Knob: c.Knob, From: c.To, To: c.From} }
+
+// TestRevertThatWasCutShortIsRunAgain: that verifying finds nothing in force does not show that all was taken back.
+func TestRevertThatWasCutShortIsRunAgain(t *testing.T) {
+	for name, cut := range map[string]func(m *machine, c lab.Change){
+		"by a restore": func(m *machine, _ lab.Change) {
+			if rs, err := m.keeper().Restore(m.t.Context()); err == nil || rs[0].Outcome != lab.RestoreFailed {
+				m.t.Errorf("a revert that failed is taken for done: %+v", rs)
+			}
+		},
+		"between states": func(m *machine, c lab.Change) {
+			if _, err := m.keeper().Apply(m.t.Context(), "camp", []lab.Change{back(c)}); err == nil {
+				m.t.Error("a revert that failed is taken for done")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, dir := newMachine(t), t.TempDir()
+			c := cutShort(dir)
+			m.apply(m.keeper(), c)
+			m.apply(m.keeper(), back(c), c) // what it is to be reverted to is known to the journal
+			marker := filepath.Join(dir, "cut")
+			if err := os.WriteFile(marker, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cut(m, c)
+			if err := os.Remove(marker); err != nil {
+				t.Fatal(err)
+			}
+			m.restore(m.keeper())
+			if left, err := os.ReadDir(dir); err != nil || len(left) > 0 || !m.settled() {
+				t.Errorf("left %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// TestRestoreKilledWhileItRevertsIsFinishedByTheNext kills at the boundary before the write, when the next can only know by
+// the journal that a part may be done.
+func TestRestoreKilledWhileItRevertsIsFinishedByTheNext(t *testing.T) {
+	m, dir := newMachine(t), t.TempDir()
+	m.apply(m.keeper(), cutShort(dir))
+	k := m.keeper()
+	k.KillAt(func(point string) {
+		if point == "after fsync" {
+			panic(killed{})
+		}
+	})
+	if !dies(func() { m.restore(k) }) {
+		t.Fatal("a revert is not announced")
+	}
+	if err := os.Remove(filepath.Join(dir, "whole")); err != nil { // as a revert cut short would
+		t.Fatal(err)
+	}
+	m.restore(m.keeper())
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 || !m.settled() {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
 func TestCommandKilledBeforeItDidAnythingIsRestoredThoughThereIsNothingToRevert(t *testing.T) {
 	m, dir := newMachine(t), t.TempDir()
 	k := m.keeper()

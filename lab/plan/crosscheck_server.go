@@ -108,14 +108,16 @@ func (v sight) queue() int {
 	return v.bounds.backlog
 }
 
-// processes: the limit counts all processes of the server's user; root is not bound by it.
+// processes: the limit counts all processes of the server's user.
 func processes(v sight) {
 	knob := lab.KnobID{Kind: lab.KnobNproc}
 	n := number(value(v.state, v.host.Name, lab.KnobNproc, ""), 0)
 	if n == 0 {
 		return
 	}
-	if n <= v.bounds.workers {
+	if v.facts.Root {
+		v.say(knob, "%s", v.unbound(n))
+	} else if n <= v.bounds.workers {
 		v.say(knob, "nproc %d does not let %d workers and their master run", n, v.bounds.workers)
 	}
 	for _, name := range []string{"kernel.threads-max", "kernel.pid_max"} {
@@ -123,6 +125,20 @@ func processes(v sight) {
 			v.say(knob, "nproc %d has no effect above %s = %d", n, name, most)
 		}
 	}
+}
+
+// unbound says what the limit does where root starts the server: no process of root is held to it, nor one with CAP_SYS_RESOURCE
+// or CAP_SYS_ADMIN (setrlimit(2)). Workers leave root for the user of `user`, nobody unless said, and start threads only.
+func (v sight) unbound(n int) string {
+	user, _, _ := strings.Cut(nginx(v.state, v.host.Name, "main", "user"), " ")
+	text := fmt.Sprintf("nproc %d does not bound how many workers run: the agent is root on %s, which starts them, and the kernel does not hold root to it", n, v.host.Name)
+	switch user {
+	case "root":
+		return text + "; with `user root` it has no effect at all"
+	case "":
+		user = "nginx's own user (nobody, as a rule)"
+	}
+	return text + "; it bounds the threads (thread_pool) that workers start as " + user
 }
 
 // tracked: a connection that finds no room in the table is dropped.

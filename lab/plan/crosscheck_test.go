@@ -72,7 +72,7 @@ func TestValuesOfAStateAreHeldAgainstEachOther(t *testing.T) {
 			allowing(map[string]string{"fs.file-max": "2466177"}), "2 workers with 16384 connections each are above fs.file-max = 30000", "sysctl.fs.file-max"},
 		{"workers", directives("worker_processes", "10"), directives("worker_processes", "1"), machine("here"),
 			"10 workers share what the server may use of the CPUs: 1", "nginx.worker_processes"},
-		{"processes", lab.Step{Nproc: 1}, lab.Step{Nproc: 100}, machine("here"), "nproc 1 does not let 1 workers and their master run", "nproc"},
+		{"processes", lab.Step{Nproc: 1}, lab.Step{Nproc: 100}, ordinary(machine("here")), "nproc 1 does not let 1 workers and their master run", "nproc"},
 		{"processes of the kernel", lab.Step{Nproc: 5000}, lab.Step{Nproc: 100}, allowing(map[string]string{"kernel.pid_max": "4096"}),
 			"nproc 5000 has no effect above kernel.pid_max = 4096", "nproc"},
 		{"tracked connections", sysctls("net.netfilter.nf_conntrack_max", "50"), sysctls("net.netfilter.nf_conntrack_max", "500"),
@@ -244,6 +244,17 @@ func TestProcessLimitsAreHeldAgainstTheHardOne(t *testing.T) {
 	f.RaiseNofile = true
 	if p := make1(t, withStep(lab.Step{Nproc: 201}), f); len(p.Refused) > 0 {
 		t.Errorf("refused although it may be raised: %v", p.Refused)
+	}
+}
+
+// TestProcessLimitOfRootIsSaidToBindNoWorkers: a limit that nobody is held to must not look like one that was measured.
+func TestProcessLimitOfRootIsSaidToBindNoWorkers(t *testing.T) {
+	e := withStep(lab.Step{Nproc: 100})
+	warning(t, make1(t, e), "nproc 100 does not bound how many workers run: the agent is root on here, which starts them, and the kernel does not hold root to it; it bounds the threads (thread_pool) that workers start as nginx's own user", "steps[4].nproc")
+	e.Steps[4].Nginx = map[string]string{"user": "root root"}
+	warning(t, make1(t, e), "with `user root` it has no effect at all", "steps[4].nproc")
+	if p := make1(t, e, ordinary(machine("here"))); warned(p, "nproc 100") {
+		t.Errorf("warnings %v", p.Warnings)
 	}
 }
 

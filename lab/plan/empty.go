@@ -20,7 +20,7 @@ func (p *planner) sayEmpty(s lab.State, made map[lab.HostName][]lab.StateChange)
 		}
 	}
 	for _, h := range p.e.Hosts {
-		if h.Has(lab.RoleTarget) && !p.acts(h.Name, made) || len(made[h.Name]) == 0 || slices.ContainsFunc(made[h.Name], effective) {
+		if h.Has(lab.RoleTarget) && !p.acts(h.Name, made) || len(made[h.Name]) == 0 || p.anyEffective(h.Name, made) {
 			continue
 		}
 		p.warn(h.Name, p.stepPath(s.Step), fmt.Sprintf("step %q changes nothing on %s: its values are there already", s.Step, h.Name))
@@ -30,17 +30,24 @@ func (p *planner) sayEmpty(s lab.State, made map[lab.HostName][]lab.StateChange)
 // acts reports whether anything changes for a target: on itself, or on a host that loads it.
 func (p *planner) acts(target lab.HostName, made map[lab.HostName][]lab.StateChange) bool {
 	for _, h := range p.e.Hosts {
-		if (h.Name == target || h.Has(lab.RoleLoad)) && slices.ContainsFunc(made[h.Name], effective) {
+		if (h.Name == target || h.Has(lab.RoleLoad)) && p.anyEffective(h.Name, made) {
 			return true
 		}
 	}
 	return false
 }
 
-// effective reports whether a change can have an effect on what is measured; a file that persists has none until the
+func (p *planner) anyEffective(host lab.HostName, made map[lab.HostName][]lab.StateChange) bool {
+	return slices.ContainsFunc(made[host], func(c lab.StateChange) bool { return p.effective(host, c) })
+}
+
+// effective reports whether a change on a host can have an effect on what is measured; a file that persists has none until the
 // next boot.
-func effective(c lab.StateChange) bool {
-	return !c.Same && c.Knob != fileKnob(sysctlFile) && c.Knob != fileKnob(limitsFile)
+func (p *planner) effective(host lab.HostName, c lab.StateChange) bool {
+	kept := slices.ContainsFunc(persistFiles(), func(file persistFile) bool {
+		return slices.ContainsFunc(said(p.facts[host], blank(file.path)), func(fact lab.KnobFact) bool { return fact.Knob == c.Knob })
+	})
+	return !c.Same && !kept
 }
 
 func emptiness(changes []lab.StateChange) string {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -100,14 +101,14 @@ func (p *planner) stepObstacles(host lab.Host, step lab.Step) iter.Seq2[lab.Knob
 		for _, s := range settings {
 			o, clash := clashes[s.Knob]
 			if !clash {
-				o = p.obstacle(host.Name, step, s)
+				o = cmp.Or(p.obstacle(host.Name, step, s), p.touchedObstacle(host.Name, s), p.fileObstacle(host, s))
 			}
 			if o.reason != "" && !yield(s.Knob, o) {
 				return
 			}
 		}
 		for _, file := range persisted(step, host) {
-			if o := persistObstacle(facts, step, file); o.reason != "" && !yield(file.Knob, o) {
+			if o := p.persistObstacle(host, step, file); o.reason != "" && !yield(file.Knob, o) {
 				return
 			}
 		}

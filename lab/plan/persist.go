@@ -70,10 +70,10 @@ func persisted(step lab.Step, host lab.Host) []lab.Setting {
 }
 
 // persistObstacle finds why a host cannot keep what a step sets in a file of ours.
-func persistObstacle(f lab.Facts, step lab.Step, file lab.Setting) obstacle {
-	path := file.Knob.Name
-	if slices.ContainsFunc(step.Knobs, func(s lab.Setting) bool { return s.Knob == file.Knob }) {
-		return obstacle{reason: fmt.Sprintf("step %q writes %s twice: by `files` and by `persist`", step.Name, path),
+func (p *planner) persistObstacle(host lab.Host, step lab.Step, file lab.Setting) obstacle {
+	f, path := p.facts[host.Name], file.Knob.Name
+	if others := p.written(host, file); len(others) > 0 {
+		return obstacle{reason: fmt.Sprintf("%s is written twice: by `persist` of step %q and by `files` of step %q%s", path, step.Name, others[0].Step, alias(file, others[0])),
 			cure: "leave one of them out", mistake: true, persist: true}
 	}
 	o := factObstacle(f, file)

@@ -118,5 +118,42 @@ func TestFilesThatPersistAreRefusedWhereTheyCannotBe(t *testing.T) {
 	}
 	twice := keeping()
 	twice.Steps[1].Knobs = []lab.Setting{hostKnob(lab.KnobFile, sysctlFile, foreign.Text)}
-	refusal(t, make1(t, twice, grants(twice)), "by `files` and by `persist`", "steps[1].persist", true)
+	refusal(t, make1(t, twice, grants(twice)), "/etc/sysctl.d/99-ngxlab.conf is written twice: by `persist` of step \"queue\" and by `files` of step \"queue\"", "steps[1].persist", true)
+}
+
+// TestAFileUnderTwoNamesIsKnownByWhatTheHostCallsIt: /etc/linked leads to /etc/sysctl.d there.
+func TestAFileUnderTwoNamesIsKnownByWhatTheHostCallsIt(t *testing.T) {
+	const linked = "/etc/linked/99-ngxlab.conf"
+	content := lab.FileValue{Mode: "0644"}.WithContent([]byte("x")).String()
+	resolved := func(e lab.Experiment) lab.Facts {
+		f := grants(e)
+		for i := range f.Knobs {
+			f.Knobs[i].Knob.Name = strings.Replace(f.Knobs[i].Knob.Name, "/etc/linked/", "/etc/sysctl.d/", 1)
+		}
+		return f
+	}
+	e := keeping()
+	e.Steps[3].Knobs = []lab.Setting{hostKnob(lab.KnobFile, linked, content)}
+	refusal(t, make1(t, e, resolved(e)), "by `files` of step \"passing\", which calls it "+linked, "steps[1].persist", true)
+	e = keeping()
+	e.Steps[1].Persist, e.Steps[2].Persist = false, false
+	e.Steps[2].Knobs = []lab.Setting{hostKnob(lab.KnobFile, "/etc/sysctl.d/10.conf", content)}
+	e.Steps[3].Knobs = []lab.Setting{hostKnob(lab.KnobFile, "/etc/linked/10.conf", content)}
+	refusal(t, make1(t, e, resolved(e)), "/etc/linked/10.conf of step \"passing\" and /etc/sysctl.d/10.conf of step \"files\" are one file on here", "steps[2].file./etc/sysctl.d/10.conf", true)
+	if p := make1(t, e, grants(e)); len(p.Refused) > 0 {
+		t.Errorf("two files are refused: %v", p.Refused)
+	}
+}
+
+// TestAFileThatPersistsElsewhereThanItsNameSaysMakesNoStepEffective: /etc/sysctl.d is a link.
+func TestAFileThatPersistsElsewhereThanItsNameSaysMakesNoStepEffective(t *testing.T) {
+	e := keeping()
+	e.Steps = []lab.Step{{Name: "default"}, {Name: "kept", Persist: true, Sysctl: map[string]string{"net.core.somaxconn": "4096"}}}
+	f := grants(e)
+	for i := range f.Knobs {
+		f.Knobs[i].Knob.Name = "/real" + f.Knobs[i].Knob.Name
+	}
+	if p := make1(t, e, f); !warned(p, `step "kept" is empty`) {
+		t.Errorf("warnings %v", p.Warnings)
+	}
 }

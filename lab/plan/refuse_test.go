@@ -59,7 +59,7 @@ func TestMistakesOfTheFileAreFatalWhateverThePolicy(t *testing.T) {
 		step         lab.Step
 		reason, path string
 	}{
-		{sysctls("net.core.somaxconn", "-5"), `"-5" is not a number of at least 0`, "sysctl.net.core.somaxconn"},
+		{sysctls("net.core.somaxconn", "-5"), `"-5" is not a number from 0 to`, "sysctl.net.core.somaxconn"},
 		{sysctls("net.ipv4.tcp_rmem", "4096"), "3 rising numbers", "sysctl.net.ipv4.tcp_rmem"},
 		{sysctls("net.ipv4.ip_local_port_range", "500 65535"), "may not begin below", "sysctl.net.ipv4.ip_local_port_range"},
 		{lab.Step{Build: "nginz"}, `no build "nginz"`, "build"},

@@ -79,7 +79,7 @@ func ParseJournal(r io.Reader) (entries int, length int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	return len(j.entries), j.length, nil
+	return len(j.entries), j.length, j.damage
 }
 
 // EncodeForFuzz makes a valid journal of one entry with the value.

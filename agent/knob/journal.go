@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"ngxlab/lab"
 	"ngxlab/lab/tune"
@@ -21,6 +22,8 @@ const (
 	journalName = "journal"
 	// archiveName is where the last journal goes when all of it is settled.
 	archiveName = "journal.restored"
+	// damagedName is where a damaged journal goes when all is settled that it still proves; a number follows when there is one.
+	damagedName = "journal.damaged"
 	// ownerOnly is the mode of all that holds values: among them is the content of files that not everyone may read.
 	ownerOnly = 0o600
 )
@@ -65,6 +68,9 @@ type journal struct {
 	dir     *os.File
 	file    *os.File // nil until something is appended
 	named   bool     // the file's name is on the disk
+	damage  error    // ErrJournal with the lines that are not as they were written; nil = none
+	marked  bool     // what is in force tells that there are entries
+	lost    bool     // there was more than the file says: nothing is to be deleted
 	faults  faults
 
 	readBack []held // since it was opened, in order
@@ -103,7 +109,7 @@ func decode(text []byte) (record, error) {
 }
 
 // parseJournal reads a journal. A last line that was not written to its end (no newline, or holes that a power cut
-// left) was never acted upon and is ignored; any other line that is not as it was written is ErrJournal.
+// left) was never acted upon and is ignored; any other line that is not as it was written is damage, and the rest counts.
 func parseJournal(r io.Reader) (*journal, error) {
 	j := &journal{}
 	in := bufio.NewReader(r)
@@ -123,7 +129,7 @@ func parseJournal(r io.Reader) (*journal, error) {
 			if _, end := in.Peek(1); end != nil && bytes.IndexByte(text, 0) >= 0 {
 				return j, nil
 			}
-			return nil, fmt.Errorf("line %d: %w: %w", n, ErrJournal, bad)
+			j.damage = errors.Join(j.damage, fmt.Errorf("line %d: %w: %w", n, ErrJournal, bad))
 		}
 		j.length += int64(len(text))
 	}
@@ -212,7 +218,9 @@ func Journaled(dir string) (bool, error) {
 	return err == nil, err
 }
 
-func readJournal(path string) (*journal, error) {
+// readJournal reads the journal of a directory. Its damage is no error.
+func readJournal(dir string) (*journal, error) {
+	path := filepath.Join(dir, journalName)
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &journal{}, nil
@@ -225,13 +233,33 @@ func readJournal(path string) (*journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("journal %s: %w", path, err)
 	}
+	if knobs := j.missing(dir); knobs != "" {
+		j.lost = len(j.entries) == 0
+		j.damage = errors.Join(j.damage, fmt.Errorf("%w: the lab has changed %s, of which it has no entry: put back the journal from a copy, "+
+			"or what was changed by hand, then move it and %s beside it away", ErrJournal, knobs, inForceName))
+	}
+	if j.damage != nil {
+		j.damage = located{path, j.damage}
+	}
 	return j, nil
 }
+
+// located is an error with the path of the journal before each of its lines.
+type located struct {
+	path string
+	err  error
+}
+
+func (l located) Error() string {
+	return "journal " + l.path + ": " + strings.ReplaceAll(l.err.Error(), "\n", "\njournal "+l.path+": ")
+}
+
+func (l located) Unwrap() error { return l.err }
 
 // openJournal reads the journal of a directory whose lock the caller holds.
 func openJournal(path string, dir *os.File, f faults) (*journal, error) {
 	hide(path)
-	j, err := readJournal(filepath.Join(path, journalName))
+	j, err := readJournal(path)
 	if err != nil {
 		return nil, err
 	}
@@ -353,17 +381,32 @@ func (j *journal) open() error {
 	return nil
 }
 
-// archive puts the journal aside, in the place of the one before.
+// archive puts the journal aside, in the place of the one before; a damaged one where people can look at it.
 func (j *journal) archive() error {
 	if err := j.faults.fail("archive"); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	path := filepath.Join(j.dir.Name(), journalName)
-	if err := os.Rename(path, filepath.Join(j.dir.Name(), archiveName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Rename(path, j.archivePath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("journal: %w", err)
 	}
 	if err := errors.Join(j.faults.fail("fsync of the directory"), j.dir.Sync()); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	return nil
+}
+
+// archivePath is where the journal goes. A damaged one takes no other's place.
+func (j *journal) archivePath() string {
+	if j.damage == nil {
+		return filepath.Join(j.dir.Name(), archiveName)
+	}
+	first := filepath.Join(j.dir.Name(), damagedName)
+	path := first
+	for n := 1; ; n++ {
+		if _, err := os.Lstat(path); err != nil {
+			return path
+		}
+		path = fmt.Sprintf("%s.%d", first, n)
+	}
 }

@@ -3,7 +3,6 @@ package knob
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -65,8 +64,8 @@ func TestWhatCouldNotBeBroughtToTheDiskLeavesNoTrace(t *testing.T) {
 		if err := errors.Join(j.commit(opened("c.second", "3", "4")...), j.commit(opened("d.third", "5", "6")...)); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		read, err := readJournal(filepath.Join(j.dir.Name(), journalName))
-		if err != nil {
+		read, err := readJournal(j.dir.Name())
+		if err = errors.Join(err, read.damage); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		var names []string

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -93,8 +92,11 @@ func (k *Keeper) Apply(ctx context.Context, campaign lab.CampaignID, changes []l
 		return nil, nil
 	}
 	err = k.alone(ctx, func(j *journal) error {
-		last := k.readInForce()
-		if err := k.dropInForce(); err != nil {
+		if j.damage != nil {
+			return j.damage
+		}
+		last := k.readInForce(j)
+		if err := k.unsettle(j); err != nil {
 			return fmt.Errorf("journal directory: %w", err)
 		}
 		done, err = k.applyAll(ctx, j, campaign, changes)
@@ -145,6 +147,7 @@ func (k *Keeper) apply(ctx context.Context, j *journal, campaign lab.CampaignID,
 	if err := k.announce(ctx, j, campaign, c, found); err != nil {
 		return nil, err
 	}
+	k.markChanged(j)
 	return k.carryOut(ctx, j, c)
 }
 
@@ -272,9 +275,10 @@ func (k *Keeper) carryOut(ctx context.Context, j *journal, c lab.Change) (*lab.A
 	return applied, nil
 }
 
-// Pending returns the journal's entries that are not restored, oldest first; nil when there are none.
+// Pending returns the journal's entries that are not restored, oldest first; nil when there are none. Of a damaged journal
+// it returns what is left, and ErrJournal.
 func (k *Keeper) Pending() ([]lab.Pending, error) {
-	j, err := readJournal(filepath.Join(k.dir, journalName))
+	j, err := readJournal(k.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +286,7 @@ func (k *Keeper) Pending() ([]lab.Pending, error) {
 	for _, e := range j.entries {
 		ps = append(ps, lab.Pending{Knob: e.knob, Original: e.original, Ours: e.ours, Campaign: e.campaign, Since: e.since})
 	}
-	return ps, nil
+	return ps, j.damage
 }
 
 // lockPoll is how often a keeper looks whether another has finished: changes take milliseconds.

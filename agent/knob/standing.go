@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"ngxlab/lab"
 )
@@ -20,6 +21,7 @@ const inForceName = "in-force"
 type inForce struct {
 	Boot   string `json:"boot"`
 	Values []held `json:"values"`
+	Now    string `json:"now,omitempty"` // the knob that is being changed: then there are no values
 }
 
 // held is a knob and its value as it was read back.
@@ -29,13 +31,14 @@ type held struct {
 }
 
 // Standing returns how the knobs stand that are not restored, oldest first; nil when there are none. It changes nothing.
+// Of a damaged journal it returns what is left, and ErrJournal.
 // Others may have the journal while the knobs are read, which may take as long as a command to verify does.
 func (k *Keeper) Standing(ctx context.Context) (all []lab.Standing, err error) {
 	var entries []*entry
 	var last inForce
 	err = k.alone(ctx, func(j *journal) error {
-		entries, last = j.entries, k.readInForce()
-		return nil
+		entries, last = j.entries, k.readInForce(j)
+		return j.damage
 	})
 	for _, e := range entries {
 		all = append(all, k.standing(ctx, e, last))
@@ -78,21 +81,59 @@ func (f *inForce) set(h held) {
 	f.Values = append(f.Values, h)
 }
 
-// readInForce is empty when the file is not there, cannot be read, or is of another boot.
-func (k *Keeper) readInForce() inForce {
+// readInForce is empty when the file is not there, cannot be read, or is of another boot or of a journal that was settled.
+func (k *Keeper) readInForce(j *journal) inForce {
 	var f inForce
 	boot, err := k.bootID()
 	if err != nil {
 		return inForce{}
 	}
 	text, err := os.ReadFile(filepath.Join(k.dir, inForceName))
-	if err != nil || json.Unmarshal(text, &f) != nil || f.Boot != boot {
+	if err != nil || json.Unmarshal(text, &f) != nil || f.Boot != boot || len(j.entries) == 0 {
 		return inForce{Boot: boot}
 	}
 	return f
 }
 
-// dropInForce removes the file before something is changed, so that it never tells of values that a killed process replaced.
+// missing is the knobs that the lab has changed, by what is in force, and of which the journal has no entry: the file is
+// written after the journal, and goes before an entry does. "" = none.
+func (j *journal) missing(dir string) string {
+	var f inForce
+	text, err := os.ReadFile(filepath.Join(dir, inForceName))
+	if err != nil || json.Unmarshal(text, &f) != nil {
+		return ""
+	}
+	var names []string
+	for _, h := range f.Values {
+		if j.pending(h.Knob) == nil {
+			names = append(names, h.Knob.String())
+		}
+	}
+	if len(j.entries) == 0 && f.Now != "" {
+		names = append(names, f.Now)
+	}
+	return strings.Join(names, ", ")
+}
+
+// unsettle takes the values out of the file before something is changed, so that it never tells of those that a killed
+// process replaced. That the journal has entries, it goes on telling.
+func (k *Keeper) unsettle(j *journal) error {
+	if err := k.dropInForce(); err != nil {
+		return err
+	}
+	k.markChanged(j)
+	return nil
+}
+
+// markChanged notes that something is being changed, once the journal tells of it.
+func (k *Keeper) markChanged(j *journal) {
+	if j.marked || len(j.entries) == 0 {
+		return
+	}
+	j.marked = true
+	k.writeInForce(inForce{Now: j.entries[0].knob.String()})
+}
+
 func (k *Keeper) dropInForce() error {
 	err := os.Remove(filepath.Join(k.dir, inForceName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -106,8 +147,14 @@ func (k *Keeper) remember(f inForce, changed []held) {
 	for _, h := range changed {
 		f.set(h)
 	}
+	if len(f.Values) > 0 && k.faults.fail("remember") == nil {
+		k.writeInForce(f)
+	}
+}
+
+func (k *Keeper) writeInForce(f inForce) {
 	text, err := json.Marshal(f)
-	if err != nil || len(f.Values) == 0 || k.faults.fail("remember") != nil {
+	if err != nil {
 		return
 	}
 	path := filepath.Join(k.dir, inForceName)

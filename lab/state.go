@@ -95,7 +95,8 @@ type Restored struct {
 	Knob     KnobID `json:"knob"`
 	Original Value  `json:"original"`
 	Found    Value  `json:"found"`
-	Outcome  string `json:"outcome"` // one of the Restore… words
+	Outcome  string `json:"outcome"`        // one of the Restore… words
+	Note     string `json:"note,omitempty"` // worth knowing: what did not come back, whose the value found is
 	Error    string `json:"error,omitempty"`
 }
 

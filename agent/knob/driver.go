@@ -29,6 +29,14 @@ type sweeper interface {
 	forget(ctx context.Context, id lab.KnobID) error
 }
 
+// holder is a driver that keeps the original itself beside a knob while it is changed.
+type holder interface {
+	// leftover is the path of something that is in the place of what would be kept; "" when there is nothing.
+	leftover(id lab.KnobID) string
+	// keeps reports whether the very original is there, of which the journal has the value.
+	keeps(id lab.KnobID, original lab.Value) bool
+}
+
 // awaiter is a driver of knobs that change by themselves for a while, after who began it was killed.
 type awaiter interface {
 	// await returns when the knob stands still, or after a time.
@@ -102,6 +110,16 @@ func (k *Keeper) read(ctx context.Context, id lab.KnobID, like lab.Value) (lab.V
 	return d.read(ctx, id, like)
 }
 
+// look is read, but what someone has put in the place of a file is a value too: the text says what it is.
+func (k *Keeper) look(ctx context.Context, id lab.KnobID, like lab.Value) (lab.Value, error) {
+	v, err := k.read(ctx, id, like)
+	var unfit unfitError
+	if errors.As(err, &unfit) {
+		return lab.Value{Text: string(unfit)}, nil
+	}
+	return v, err
+}
+
 // write puts a value in force.
 func (k *Keeper) write(ctx context.Context, id lab.KnobID, to lab.Value) error {
 	d, err := k.driver(id.Kind)
@@ -109,6 +127,27 @@ func (k *Keeper) write(ctx context.Context, id lab.KnobID, to lab.Value) error {
 		return fmt.Errorf("%s: %w", id, err)
 	}
 	return d.write(ctx, id, to)
+}
+
+// errLeftover is of a knob without an entry beside which something is kept.
+var errLeftover = errors.New("an earlier study kept it there, and its journal is lost")
+
+// unkept is the error of a knob that is about to get its entry, when something stands where its original is to be kept.
+func (k *Keeper) unkept(j *journal, id lab.KnobID) error {
+	h, ok := k.drivers[id.Kind].(holder)
+	if !ok || j.pending(id) != nil {
+		return nil
+	}
+	if path := h.leftover(id); path != "" {
+		return fmt.Errorf("%s: %s: %w: look at it, put it back or move it away", id, path, errLeftover)
+	}
+	return nil
+}
+
+// keepsOriginal reports whether putting back a knob's original brings back the very thing; knobs of most kinds are no things.
+func (k *Keeper) keepsOriginal(e *entry) bool {
+	h, ok := k.drivers[e.knob.Kind].(holder)
+	return !ok || e.original.Absent || h.keeps(e.knob, e.original)
 }
 
 // sweep removes what a driver keeps beside a knob.

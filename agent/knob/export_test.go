@@ -73,6 +73,18 @@ func (f failing) forget(ctx context.Context, id lab.KnobID) error {
 	return errors.Join(f.err("sweep "+id.String()), s.forget(ctx, id))
 }
 
+func (f failing) leftover(id lab.KnobID) string {
+	if h, ok := f.driver.(holder); ok {
+		return h.leftover(id)
+	}
+	return ""
+}
+
+func (f failing) keeps(id lab.KnobID, original lab.Value) bool {
+	h, ok := f.driver.(holder)
+	return !ok || h.keeps(id, original)
+}
+
 // ParseJournal returns the number of pending entries and the bytes of whole lines.
 func ParseJournal(r io.Reader) (entries int, length int64, err error) {
 	j, err := parseJournal(r)

@@ -79,7 +79,7 @@ func presentFile(path string) (*lab.FileValue, error) {
 		return nil, nil
 	}
 	if err == nil && !info.Mode().IsRegular() {
-		err = fmt.Errorf("is %s", unfit(info.Mode()))
+		err = unfitError(unfit(info.Mode()))
 	}
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func presentFile(path string) (*lab.FileValue, error) {
 	defer file.Close() //nolint:errcheck // opened for reading
 	content, err := io.ReadAll(io.LimitReader(file, maxFileBytes+1))
 	if err == nil && len(content) > maxFileBytes {
-		err = errors.New("is larger than 1 MiB")
+		err = unfitError("a file of more than 1 MiB")
 	}
 	if err == nil {
 		info, err = file.Stat()
@@ -102,6 +102,12 @@ func presentFile(path string) (*lab.FileValue, error) {
 	value := attributesOf(info).WithContent(content)
 	return &value, nil
 }
+
+// unfitError is what stands in the place of a file and is none that can be a knob.
+type unfitError string
+
+// Error says what it is.
+func (e unfitError) Error() string { return "is " + string(e) }
 
 // attributesOf is mode and owner.
 func attributesOf(info fs.FileInfo) lab.FileValue {
@@ -294,4 +300,29 @@ func (f files) forget(_ context.Context, id lab.KnobID) error {
 		return fmt.Errorf("%s: %w", id, err)
 	}
 	return nil
+}
+
+// leftover is what stands where the original is to be kept, or the next content to be made.
+func (f files) leftover(id lab.KnobID) string {
+	path, err := f.path(id)
+	if err != nil {
+		return ""
+	}
+	p := beside(path)
+	for _, other := range []string{p.kept, p.temp} {
+		if _, err := os.Lstat(other); err == nil {
+			return other
+		}
+	}
+	return ""
+}
+
+// keeps reports whether the original itself is kept, or is in its place.
+func (f files) keeps(id lab.KnobID, original lab.Value) bool {
+	path, err := f.path(id)
+	if err != nil {
+		return false
+	}
+	want, err := lab.ParseFileValue(original.Text)
+	return err == nil && holds(beside(path).kept, want)
 }

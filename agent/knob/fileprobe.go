@@ -31,7 +31,11 @@ var untouchable = []struct{ path, why string }{
 // probe says what the file is and what the setting comes to. The knob of its answer is the path without symbolic
 // links in its directories, so that one file is one knob.
 func (f files) probe(ctx context.Context, s lab.Setting) []lab.KnobFact {
-	return oneFact(ctx, s, f.examine)
+	facts := oneFact(ctx, s, f.examine)
+	if fact := &facts[0]; fact.Reason != "" && !fact.Privilege && same(fact.Knob, fact.Now, fact.To) {
+		fact.To = lab.Value{} // it came to nothing: what is there is not what was asked for
+	}
+	return facts
 }
 
 func (f files) examine(_ context.Context, fact *lab.KnobFact) refusal {
@@ -66,7 +70,22 @@ func (f files) examine(_ context.Context, fact *lab.KnobFact) refusal {
 	if same(fact.Knob, fact.Now, fact.To) {
 		return refusal{}
 	}
+	if r := f.occupied(fact.Knob); r.is() {
+		return r
+	}
 	return f.replaceable(path, fact.To)
+}
+
+// occupied judges what stands where the original is to be kept: without an entry in the journal it is not the lab's.
+func (f files) occupied(id lab.KnobID) refusal {
+	path := f.leftover(id)
+	if path == "" {
+		return refusal{}
+	}
+	if j, err := readJournal(f.journals); f.journals != "" && err == nil && j.pending(id) != nil {
+		return refusal{}
+	}
+	return refusal{reason: path + " is there: " + errLeftover.Error(), cure: "look at it, put it back or move it away"}
 }
 
 // labsOwn reports whether a file without links in its path is among what the lab keeps on a host, whoever its user is:

@@ -87,6 +87,15 @@ func TestProbeSaysWhyAFileCannotBe(t *testing.T) {
 		if !strings.Contains(fact.Reason, c.reason) || !strings.Contains(fact.Cure, c.cure) || fact.Privilege {
 			t.Errorf("%s: reason %q, cure %q, privilege %v", c.name, fact.Reason, fact.Cure, fact.Privilege)
 		}
+		if same(fact.Knob, fact.Now, fact.To) {
+			t.Errorf("%s: refused, and yet as it is asked for: %+v", c.name, fact)
+		}
+	}
+	for name, reason := range map[string]string{"/etc": "a directory", "/etc/link": "a symbolic link", "/etc/fifo": "not a regular file", "/etc/big": "1048577 bytes"} {
+		fact := probed(t, d.files(), lab.Setting{Knob: fileKnob(name), Absent: true})
+		if !strings.Contains(fact.Reason, reason) || same(fact.Knob, fact.Now, fact.To) {
+			t.Errorf("%s shall be absent: %+v", name, fact)
+		}
 	}
 }
 

@@ -124,7 +124,7 @@ func (k *Keeper) applyAll(ctx context.Context, j *journal, campaign lab.Campaign
 
 // apply makes one change. Its result is nil when nothing was written.
 func (k *Keeper) apply(ctx context.Context, j *journal, campaign lab.CampaignID, c lab.Change) (*lab.Applied, error) {
-	found, err := k.read(ctx, c.Knob, c.To)
+	found, err := k.look(ctx, c.Knob, c.To)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (k *Keeper) apply(ctx context.Context, j *journal, campaign lab.CampaignID,
 	if !removable(c.Knob.Kind) && (found.Absent || c.To.Absent) {
 		return nil, fmt.Errorf("%s: cannot change %s to %s: %w", c.Knob, lab.Quoted(c.Knob, found), lab.Quoted(c.Knob, c.To), os.ErrNotExist)
 	}
-	if err := k.clear(ctx, j, c.Knob); err != nil {
+	if err := k.unkept(j, c.Knob); err != nil {
 		return nil, err
 	}
 	if err := k.announce(ctx, j, campaign, c, found); err != nil {
@@ -149,15 +149,6 @@ func (k *Keeper) apply(ctx context.Context, j *journal, campaign lab.CampaignID,
 	}
 	k.markChanged(j)
 	return k.carryOut(ctx, j, c)
-}
-
-// clear removes what stands beside a file that is about to get its entry: kept for a journal that was lost, it is not the
-// original of this one.
-func (k *Keeper) clear(ctx context.Context, j *journal, id lab.KnobID) error {
-	if id.Kind != lab.KnobFile || j.pending(id) != nil {
-		return nil
-	}
-	return k.sweep(ctx, id)
 }
 
 // foreignTouched is *ChangedError when someone else has changed a sysctl that the write of id touches since the lab did:

@@ -129,7 +129,7 @@ var errGone = errors.New("the host has it no more")
 
 // judge decides what is to become of an entry; lab.RestoreDone means that it is to be written back.
 func (k *Keeper) judge(ctx context.Context, j *journal, e *entry, boot string) restoring {
-	found, err := k.read(ctx, e.knob, e.original)
+	found, err := k.look(ctx, e.knob, e.original)
 	r := restoring{entry: e, maybe: e.mayBeNothing(), out: lab.Restored{Knob: e.knob, Original: e.original, Found: found}}
 	booted := e.boot != boot && tune.Volatile(e.knob.Kind)
 	switch {
@@ -137,6 +137,9 @@ func (k *Keeper) judge(ctx context.Context, j *journal, e *entry, boot string) r
 		r.fail(err)
 	case booted && !j.setAgain(e, found):
 		r.out.Outcome = lab.RestoreRebooted
+		if e.isOurs(found) && !same(e.knob, found, e.original) {
+			r.out.Outcome, r.out.Note = lab.RestoreForeign, "set at boot by a configuration that is not the lab's"
+		}
 	case e.foreign != nil && !same(e.knob, found, *e.foreign) && k.interrupted(ctx, j, e, found):
 		r.out.Outcome, r.out.Found = lab.RestoreForeign, *e.foreign
 	case same(e.knob, found, e.original) && !e.halfway():
@@ -175,7 +178,7 @@ func (k *Keeper) round(ctx context.Context, j *journal, cases []restoring) {
 		if !c.done {
 			_ = j.commit(reverting(intentRecord, c.entry)...) // a full disk must not keep the host from coming back
 		}
-		if err = errors.Join(err, k.putBack(ctx, *c, partner(cases, c.entry.knob))); err != nil {
+		if err = errors.Join(err, k.putBack(ctx, c, partner(cases, c.entry.knob))); err != nil {
 			c.fail(err)
 		}
 		c.tried, c.done = true, err == nil
@@ -236,7 +239,7 @@ func (k *Keeper) stands(ctx context.Context, e *entry) bool {
 }
 
 // putBack writes the original. A command is reverted whatever verifying says of it: it may have done a part. Of a couple only the half that was not zero is written: the kernel zeroes the other.
-func (k *Keeper) putBack(ctx context.Context, c restoring, other *restoring) error {
+func (k *Keeper) putBack(ctx context.Context, c *restoring, other *restoring) error {
 	now, err := k.read(ctx, c.entry.knob, c.entry.original)
 	if err != nil {
 		return err
@@ -247,6 +250,9 @@ func (k *Keeper) putBack(ctx context.Context, c restoring, other *restoring) err
 	e := c.entry
 	if other != nil && e.original.Text == "0" && other.entry.original.Text != "0" {
 		e = other.entry
+	}
+	if !k.keepsOriginal(e) {
+		c.out.Note = "as a new file: the kept original was gone"
 	}
 	writeErr := k.write(ctx, e.knob, e.original)
 	if writeErr != nil && !c.maybe {

@@ -35,8 +35,18 @@ func TestAfterARebootNothingIsWrittenBack(t *testing.T) {
 	k := tr.keeper()
 	tr.apply(k, change("net.core.somaxconn", "4096", "8192"))
 	tr.set("kernel/random/boot_id", "boot-two")
-	if rs := tr.restore(k); rs["net.core.somaxconn"].Outcome != lab.RestoreRebooted || tr.value("net/core/somaxconn") != "8192" {
-		t.Errorf("restored %+v", rs)
+	if rs := tr.restore(k); rs["net.core.somaxconn"].Outcome != lab.RestoreForeign || rs["net.core.somaxconn"].Note == "" || tr.value("net/core/somaxconn") != "8192" {
+		t.Errorf("at a value of the lab's: restored %+v", rs)
+	}
+	for _, found := range []string{"4096", "128"} {
+		tr := newTree(t)
+		tr.apply(tr.keeper(), change("net.core.somaxconn", "4096", "8192"))
+		tr.set("kernel/random/boot_id", "boot-two")
+		tr.set("net/core/somaxconn", found)
+		r := tr.restore(tr.keeper())["net.core.somaxconn"]
+		if r.Outcome != lab.RestoreRebooted || r.Found.Text != found || r.Original.Text != "4096" || tr.value("net/core/somaxconn") != found {
+			t.Errorf("at %s: restored %+v", found, r)
+		}
 	}
 }
 

@@ -149,23 +149,106 @@ func TestWhatTheLabKeepsIsNoKnob(t *testing.T) {
 	}
 }
 
-func TestWhatALostJournalKeptIsNotTakenForTheOriginal(t *testing.T) {
+func TestWhatALostJournalKeptIsNeverDestroyed(t *testing.T) {
+	for _, name := range []string{"etc/.present.conf.ngxlab-original", "etc/.present.conf.ngxlab-new"} {
+		w := newWhole(t)
+		w.dir.put(name, "kept by an earlier study", 0o600)
+		before := w.dir.state()
+		fact := probed(t, w.keeper().drivers[lab.KnobFile], fileSetting("/etc/present.conf", `{"content":"tuned"}`))
+		if !strings.Contains(fact.Reason, name) || !strings.Contains(fact.Reason, "journal is lost") || !strings.Contains(fact.Cure, "move it away") {
+			t.Errorf("probe: %+v", fact)
+		}
+		c := lab.Change{Knob: fileKnob("/etc/present.conf"), From: fileText("original", "0640"), To: fileText("tuned", "0600")}
+		if _, err := w.keeper().Apply(t.Context(), "camp", []lab.Change{c}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("apply: %v", err)
+		}
+		if _, err := w.keeper().Restore(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if after := w.dir.state(); after != before {
+			t.Errorf("%s\nwant\n%s", after, before)
+		}
+	}
+}
+
+func TestWhatIsKeptForAPendingEntryIsTheLabs(t *testing.T) {
 	w := newWhole(t)
 	before := w.dir.state()
-	w.dir.put("etc/.present.conf.ngxlab-original", "original", 0o640) // the same content, but another file
 	c := lab.Change{Knob: fileKnob("/etc/present.conf"), From: fileText("original", "0640"), To: fileText("tuned", "0600")}
-	if _, err := w.keeper().Apply(t.Context(), "camp", []lab.Change{c}); err != nil {
-		t.Fatal(err)
+	for _, next := range []lab.Value{fileText("more", "0600"), {Absent: true}} {
+		if _, err := w.keeper().Apply(t.Context(), "camp", []lab.Change{c}); err != nil {
+			t.Fatal(err)
+		}
+		w.dir.put("etc/.present.conf.ngxlab-new", "of a killed process", 0o600)
+		if fact := probed(t, w.keeper().drivers[lab.KnobFile], fileSetting("/etc/present.conf", `{"content":"else"}`)); fact.Reason != "" {
+			t.Errorf("probe: %+v", fact)
+		}
+		c.From, c.To = c.To, next
 	}
-	c.From, c.To = c.To, fileText("more", "0600") // what is kept now is the original, and stays
-	if _, err := w.keeper().Apply(t.Context(), "camp", []lab.Change{c}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.keeper().Restore(t.Context()); err != nil {
-		t.Fatal(err)
+	if rs, err := w.keeper().Restore(t.Context()); err != nil || rs[0].Note != "" {
+		t.Error(rs, err)
 	}
 	if after := w.dir.state(); after != before {
 		t.Errorf("%s\nwant\n%s", after, before)
+	}
+}
+
+func TestRestoreSaysThatTheKeptOriginalWasGone(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"removed": os.Remove,
+		"changed": func(path string) error { return os.WriteFile(path, []byte("else"), 0o640) },
+	} {
+		w := newWhole(t)
+		c := lab.Change{Knob: fileKnob("/etc/present.conf"), From: fileText("original", "0640"), To: fileText("tuned", "0600")}
+		if _, err := w.keeper().Apply(t.Context(), "camp", []lab.Change{c}); err != nil {
+			t.Fatal(err)
+		}
+		if err := spoil(w.dir.path("etc/.present.conf.ngxlab-original")); err != nil {
+			t.Fatal(err)
+		}
+		rs, err := w.keeper().Restore(t.Context())
+		if err != nil || rs[0].Outcome != lab.RestoreDone || rs[0].Note != "as a new file: the kept original was gone" {
+			t.Errorf("%s: %+v, %v", name, rs, err)
+		}
+		if text, err := os.ReadFile(w.dir.path("etc/present.conf")); string(text) != "original" {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+	}
+}
+
+func TestWhatSomeonePutInThePlaceOfAFileIsKeptAndSaid(t *testing.T) {
+	for what, put := range map[string]func(path string) error{
+		"a directory":               func(path string) error { return os.Mkdir(path, 0o755) },
+		"a symbolic link":           func(path string) error { return os.Symlink("elsewhere", path) },
+		"a file of more than 1 MiB": func(path string) error { return os.WriteFile(path, make([]byte, maxFileBytes+1), 0o600) },
+	} {
+		w := newWhole(t)
+		c := lab.Change{Knob: fileKnob("/etc/present.conf"), From: fileText("original", "0640"), To: fileText("tuned", "0600")}
+		if _, err := w.keeper().Apply(t.Context(), "camp", []lab.Change{c}); err != nil {
+			t.Fatal(err)
+		}
+		path := w.dir.path("etc/present.conf")
+		if err := errors.Join(os.Remove(path), put(path)); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := w.keeper().Standing(t.Context()); err != nil || !s[0].Drifted || s[0].Found.Text != what || s[0].Error != "" {
+			t.Errorf("%s: standing %+v, %v", what, s, err)
+		}
+		c.From, c.To = c.To, c.From
+		var changed *ChangedError
+		if _, err := w.keeper().Apply(t.Context(), "camp", []lab.Change{c}); !errors.As(err, &changed) {
+			t.Errorf("%s: apply: %v", what, err)
+		}
+		rs, err := w.keeper().Restore(t.Context())
+		if err != nil || rs[0].Outcome != lab.RestoreForeign || rs[0].Found.Text != what {
+			t.Errorf("%s: restored %+v, %v", what, rs, err)
+		}
+		if info, err := os.Lstat(path); err != nil || info.Mode().IsRegular() && info.Size() <= maxFileBytes {
+			t.Errorf("%s: %v, %v", what, info, err)
+		}
+		if pending, err := w.keeper().Pending(); err != nil || len(pending) > 0 {
+			t.Errorf("%s: pending %+v, %v", what, pending, err)
+		}
 	}
 }
 

@@ -48,7 +48,7 @@ func (k *Keeper) Standing(ctx context.Context) (all []lab.Standing, err error) {
 
 func (k *Keeper) standing(ctx context.Context, e *entry, last inForce) lab.Standing {
 	s := lab.Standing{Knob: e.knob, Campaign: e.campaign, Since: e.since}
-	found, err := k.read(ctx, e.knob, e.original)
+	found, err := k.look(ctx, e.knob, e.original)
 	if err != nil {
 		s.Error = err.Error()
 	}

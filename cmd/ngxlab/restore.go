@@ -56,7 +56,8 @@ type restored struct {
 	Unknown  bool           `json:"unknown,omitempty"` // the host could not be asked
 	Error    string         `json:"error,omitempty"`
 	err      error
-	stateDir string // of the agent that put it back
+	holder   lab.Holder // when it was asked for
+	stateDir string     // of the agent that put it back
 }
 
 // asking is what is asked of a host that is attached; its error is what went wrong with the host.

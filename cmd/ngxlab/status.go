@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +28,7 @@ func newStatus(a *app) *cobra.Command {
 // standing is what status says.
 type standing struct {
 	Campaign *lab.Campaign `json:"campaign,omitempty"`
+	Hostless bool          `json:"hostless,omitempty"`     // it is running by the database, and holds none of its hosts: it was killed
 	Planned  int           `json:"planned_runs,omitempty"` // of the smallest number of rounds
 	Last     *lab.Event    `json:"last_event,omitempty"`
 	Hosts    []restored    `json:"hosts"` // those of the campaign, this machine without one; what is pending there
@@ -40,11 +42,34 @@ func status(ctx context.Context, a *app, asJSON bool) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	st.Hosts = a.askAll(ctx, x, askPending)
+	st.Hosts = a.askAll(ctx, x, askHolder)
+	if st.holdsNone() {
+		// It may have ended meanwhile.
+		if err := a.reading(ctx, func(s *store.Store) error { return st.read(ctx, s, &x) }); err != nil {
+			return err
+		}
+		st.Hostless = st.holdsNone()
+	}
 	if asJSON {
 		return writeJSON(a.out, st)
 	}
 	return st.print(a, x)
+}
+
+// askHolder is askPending, and asks who holds the host.
+func askHolder(ctx context.Context, m *machine, r *restored) (err error) {
+	if err = askPending(ctx, m, r); err == nil {
+		r.holder, err = m.holder(ctx)
+	}
+	return err
+}
+
+// holdsNone reports whether the campaign runs by the database, which one does that holds all of its hosts, and is known to hold
+// none of them.
+func (st *standing) holdsNone() bool {
+	return st.Campaign != nil && st.Campaign.Status == lab.StatusRunning && !slices.ContainsFunc(st.Hosts, func(r restored) bool {
+		return r.err != nil || r.holder.Campaign == st.Campaign.ID
+	})
 }
 
 // read reads the latest campaign and, when there is one, its experiment.
@@ -77,6 +102,9 @@ func (st *standing) print(a *app, x lab.Experiment) error {
 		p.line("%s has no campaign", a.db)
 	} else {
 		p.line("campaign %s: %s, %d of about %s, %d invalid", c.ID, c.Status, c.Runs, count(max(st.Planned, c.Runs), "run"), c.Invalid)
+	}
+	if st.Hostless {
+		p.line("it holds none of its hosts: it was killed, or has lost them; when it is gone, %q goes on", "ngxlab resume "+string(st.Campaign.ID))
 	}
 	if e := st.Last; e != nil {
 		p.line("last: %s at %s %s", e.Kind, clock(e.At), e.Text)

@@ -182,6 +182,29 @@ func TestKilledCampaignIsInterruptedOnceItsHostIsPutBack(t *testing.T) {
 	}
 }
 
+// TestKilledCampaignThatChangedNothingIsToldByStatus: a campaign that runs holds its hosts.
+func TestKilledCampaignThatChangedNothingIsToldByStatus(t *testing.T) {
+	c := newCommand(t)
+	s, err := store.Open(t.Context(), filepath.Join(c.dir, "lab.db"))
+	must(t, err)
+	_, err = s.Begin(t.Context(), "small-1", planned(t, study))
+	must(t, err)
+	must(t, s.Close())
+	host := &fakeHost{facts: testFacts(), holder: lab.Holder{Owner: "ana@desk", Campaign: "small-1", Since: at}}
+	c.attach = fakeAttach(host)
+	const killed = `it holds none of its hosts: it was killed, or has lost them; when it is gone, "ngxlab resume small-1" goes on`
+	for _, holder := range []lab.Holder{host.holder, {Owner: "bob@desk", Campaign: "other-1", Since: at}, {}} {
+		host.holder = holder
+		want := holder.Campaign != "small-1"
+		if code := c.run("status"); code != exitDone || strings.Contains(c.out.String(), killed) != want {
+			t.Errorf("held by %q: exit code %d: %s", holder.Campaign, code, c.out)
+		}
+		if code := c.run("status", "--json"); code != exitDone || strings.Contains(c.out.String(), `"hostless": true`) != want {
+			t.Errorf("held by %q: exit code %d: %s", holder.Campaign, code, c.out)
+		}
+	}
+}
+
 // TestSecondInterruptPrintsTheCommandThatPutsTheHostsBack: after the first, leaving names those that are not back yet.
 func TestSecondInterruptPrintsTheCommandThatPutsTheHostsBack(t *testing.T) {
 	c := newCommand(t)

@@ -25,6 +25,15 @@ type hostLock struct {
 	wall func() time.Time
 }
 
+// errReadOnly is of a host whose lock cannot be taken: nobody changes anything there.
+var errReadOnly = fmt.Errorf("lock the host: the state directory is on a %w", unix.EROFS)
+
+// locks reports whether the file is one: of a read-only file system it is not.
+func (l *hostLock) locks() bool {
+	info, err := l.file.Stat()
+	return err == nil && info.Mode().IsRegular()
+}
+
 // cleaning is how long a holder without a campaign is waited for.
 const cleaning = time.Second
 
@@ -63,6 +72,9 @@ func (l *hostLock) claim(c wire.Claim) error {
 
 // take waits a moment for a holder without a campaign: an agent that cleans up at its start, say.
 func (l *hostLock) take(c wire.Claim) error {
+	if !l.locks() {
+		return errReadOnly
+	}
 	for late := time.Now().Add(cleaning); ; <-time.After(10 * time.Millisecond) {
 		err := unix.Flock(int(l.file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
@@ -80,13 +92,13 @@ func (l *hostLock) take(c wire.Claim) error {
 	}
 }
 
-// sign notes who holds the lock.
+// sign notes who holds the lock. That is for people: a full disk keeps nobody from restoring.
 func (l *hostLock) sign(c wire.Claim) error {
 	text, err := json.Marshal(wire.Lock{Owner: c.Owner, Campaign: c.Campaign, Since: l.wall().UTC().Truncate(time.Second)})
 	if err == nil {
 		err = l.write(append(text, '\n'))
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
 		return errors.Join(fmt.Errorf("note the holder of the host lock: %w", err), l.free())
 	}
 	l.held = true
@@ -130,6 +142,9 @@ func (l *hostLock) whose() (lab.Holder, error) {
 	err := l.take(wire.Claim{Owner: "a session that asks who has the host"})
 	if err == nil {
 		return lab.Holder{}, l.free()
+	}
+	if errors.Is(err, errReadOnly) {
+		return lab.Holder{}, nil
 	}
 	var taken *wire.Error
 	if errors.As(err, &taken) && taken.Lock != nil {

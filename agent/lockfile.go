@@ -18,12 +18,16 @@ var sharedDirs = []string{"/run/lock", "/dev/shm", "/var/tmp"}
 const sharedName = "ngxlab.lock"
 
 // openLockFile opens, and makes when missing, the lock file that goes with a state directory, which it makes too: the
-// one of the host with the directory that an agent of this user chooses by itself, a file inside with any other.
+// one of the host with the directory that an agent of this user chooses by itself, a file inside with any other. Where the
+// file system is read-only it opens the null device, which locks nothing: what only reads works there.
 func openLockFile(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
 	file, err := openLockAt(lockPath(dir, ownDirs().paths, sharedDirs))
+	if errors.Is(err, unix.EROFS) {
+		file, err = os.Open(os.DevNull)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open the host lock: %w", err)
 	}

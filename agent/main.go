@@ -133,7 +133,11 @@ func restore(dir string, stdout io.Writer) (int, error) {
 		return errors.Join(cleared, err)
 	})
 	for _, r := range done {
-		if _, err := fmt.Fprintf(stdout, "%s: %s (%s, was %s)\n", r.Knob, r.Outcome, lab.Quoted(r.Knob, r.Original), lab.Quoted(r.Knob, r.Found)); err != nil {
+		note := ""
+		if r.Note != "" {
+			note = "; " + r.Note
+		}
+		if _, err := fmt.Fprintf(stdout, "%s: %s (%s, was %s)%s\n", r.Knob, r.Outcome, lab.Quoted(r.Knob, r.Original), lab.Quoted(r.Knob, r.Found), note); err != nil {
 			return exitUnrestored, err
 		}
 	}

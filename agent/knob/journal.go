@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"ngxlab/lab"
 	"ngxlab/lab/tune"
@@ -244,18 +243,6 @@ func readJournal(dir string) (*journal, error) {
 	return j, nil
 }
 
-// located is an error with the path of the journal before each of its lines.
-type located struct {
-	path string
-	err  error
-}
-
-func (l located) Error() string {
-	return "journal " + l.path + ": " + strings.ReplaceAll(l.err.Error(), "\n", "\njournal "+l.path+": ")
-}
-
-func (l located) Unwrap() error { return l.err }
-
 // openJournal reads the journal of a directory whose lock the caller holds.
 func openJournal(path string, dir *os.File, f faults) (*journal, error) {
 	hide(path)
@@ -394,19 +381,4 @@ func (j *journal) archive() error {
 		return fmt.Errorf("journal: %w", err)
 	}
 	return nil
-}
-
-// archivePath is where the journal goes. A damaged one takes no other's place.
-func (j *journal) archivePath() string {
-	if j.damage == nil {
-		return filepath.Join(j.dir.Name(), archiveName)
-	}
-	first := filepath.Join(j.dir.Name(), damagedName)
-	path := first
-	for n := 1; ; n++ {
-		if _, err := os.Lstat(path); err != nil {
-			return path
-		}
-		path = fmt.Sprintf("%s.%d", first, n)
-	}
 }

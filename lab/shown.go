@@ -6,7 +6,7 @@ import (
 )
 
 // Shown is how a value is written for people, on one line: a file as its size, mode and owner, a command as whether it is
-// applied, a value that there is not as "none".
+// applied, a value that there is not as "none", an empty text as two quotes.
 func Shown(k KnobID, v Value) string {
 	switch {
 	case v.Absent:
@@ -16,9 +16,16 @@ func Shown(k KnobID, v Value) string {
 	case k.Kind == KnobCommand:
 		return shownCommand(v.Text)
 	case k.Kind == KnobNginx:
-		return Printable(OnOff(strings.TrimSpace(v.Text))) // blanks within quotes count
+		return notEmpty(Printable(OnOff(strings.TrimSpace(v.Text)))) // blanks within quotes count
 	}
-	return Printable(strings.Join(strings.Fields(v.Text), " "))
+	return notEmpty(Printable(strings.Join(strings.Fields(v.Text), " ")))
+}
+
+func notEmpty(text string) string {
+	if text == "" {
+		return `""`
+	}
+	return text
 }
 
 // Quoted is a value within a sentence: Shown, but a plain text as it is, in quotes.

@@ -19,6 +19,8 @@ func TestShownFitsALine(t *testing.T) {
 		{command, `{"apply":["a"],"verify":["v"],"revert":["r"],"timeout_s":60,"applied":true}`, "applied"},
 		{command, `{"apply":["a"],"verify":["v"],"revert":["r"],"timeout_s":60,"applied":false}`, "not applied"},
 		{lab.KnobID{Kind: lab.KnobSysctl, Name: "net.ipv4.tcp_rmem"}, "1\t2\t3\n", "1 2 3"},
+		{lab.KnobID{Kind: lab.KnobSysctl, Name: "kernel.hotplug"}, " \n", `""`},
+		{lab.KnobID{Kind: lab.KnobNginx, Name: "ip_hash"}, "", `""`},
 		{lab.KnobID{Kind: lab.KnobNginx, Name: "add_header"}, `X "a  b"`, `X "a  b"`},
 	} {
 		if got := lab.Shown(c.knob, lab.Value{Text: c.text}); got != c.want {

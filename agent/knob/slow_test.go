@@ -258,11 +258,10 @@ func TestOneFileOfTheKernelIsOneKnobByWhateverPath(t *testing.T) {
 	d.put(card+"/mtu", "1500\n", 0o644)
 	d.put(card+"/queues/rx-0/rps_cpus", "0\n", 0o644)
 	d.put("sys/devices/pci0/0000:00:02.0/sda/queue/nr_requests", "64\n", 0o644)
-	d.put("proc/77/oom_score_adj", "0\n", 0o644)
 	err := errors.Join(os.MkdirAll(d.path("sys/class/net"), 0o755), os.MkdirAll(d.path("sys/block"), 0o755),
 		os.Symlink("../../devices/pci0/0000:00:01.0/net/eth0", d.path("sys/class/net/eth0")),
 		os.Symlink("../../..", d.path(card+"/device")),
-		os.Symlink("../devices/pci0/0000:00:02.0/sda", d.path("sys/block/sda")), os.Symlink("77", d.path("proc/self")))
+		os.Symlink("../devices/pci0/0000:00:02.0/sda", d.path("sys/block/sda")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +270,6 @@ func TestOneFileOfTheKernelIsOneKnobByWhateverPath(t *testing.T) {
 		"/sys/class/net/eth0/device/0000:00:01.0/net/eth0/mtu": "/sys/class/net/eth0/mtu",
 		"/sys/class/net/e*/queues/rx-*/rps_cpus":               "/sys/class/net/eth0/queues/rx-0/rps_cpus",
 		"/sys/block/sda/queue/nr_requests":                     "/sys/devices/pci0/0000:00:02.0/sda/queue/nr_requests",
-		"/proc/self/oom_score_adj":                             "/proc/self/oom_score_adj",
 	} {
 		s := lab.Setting{Knob: lab.KnobID{Kind: lab.KnobSysfs, Name: asked}, Value: "2"}
 		if fact := probed(t, kernelFiles{root: d.root}, s); fact.Knob.Name != want || fact.Asked != s || fact.Reason != "" {

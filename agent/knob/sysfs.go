@@ -37,6 +37,13 @@ func checkKernelFile(name string) (reason, cure string) {
 	return "", ""
 }
 
+// ofProcess reports whether a path or pattern names what /proc has of a process.
+func ofProcess(name string) bool {
+	below, ok := strings.CutPrefix(name, "/proc/")
+	first, _, _ := strings.Cut(below, "/")
+	return ok && (first == "self" || first == "thread-self" || strings.Trim(first, "0123456789") == "" || strings.ContainsAny(first, `*?[\`))
+}
+
 func (k kernelFiles) path(id lab.KnobID) (string, error) {
 	if reason, cure := checkKernelFile(id.Name); reason != "" {
 		return "", fmt.Errorf("%s: %s: %s", id, reason, cure)
@@ -102,7 +109,11 @@ func (k kernelFiles) write(_ context.Context, id lab.KnobID, to lab.Value) error
 
 // probe has a fact for each file that a pattern matches (filepath.Match, sorted), or one.
 func (k kernelFiles) probe(ctx context.Context, asked lab.Setting) []lab.KnobFact {
-	if reason, cure := checkKernelFile(asked.Knob.Name); reason != "" {
+	reason, cure := checkKernelFile(asked.Knob.Name)
+	if reason == "" && ofProcess(asked.Knob.Name) {
+		reason, cure = "it is of a process, and processes come and go", "set it by a command knob, or where the process is started"
+	}
+	if reason != "" {
 		return []lab.KnobFact{{Asked: asked, Knob: asked.Knob, Reason: reason, Cure: cure}}
 	}
 	if !strings.ContainsAny(asked.Knob.Name, `*?[`) {
@@ -129,7 +140,7 @@ func (k kernelFiles) probe(ctx context.Context, asked lab.Setting) []lab.KnobFac
 const classNet = "/sys/class/net/"
 
 // one is the knob of a file by whatever path: that without symbolic links in its directories, of a network interface
-// that below classNet. What is below /proc/self would be another's by such a path, and nothing else below /proc has one.
+// that below classNet. What is below /proc has no other path, but for what is of processes.
 func (k kernelFiles) one(name string) lab.KnobID {
 	id := lab.KnobID{Kind: lab.KnobSysfs, Name: name}
 	if !strings.HasPrefix(name, "/sys/") {
@@ -163,6 +174,9 @@ func (k kernelFiles) fact(ctx context.Context, asked lab.Setting, id lab.KnobID)
 		fact.Reason, fact.Cure = "the kernel's own cannot be removed", "give it a value"
 	default:
 		fact.Reason, fact.Cure, fact.Privilege = unwritable(path)
+	}
+	if fact.Reason == "" {
+		fact.Reason, fact.Cure = untakable(id.Name, fact.To.Text)
 	}
 	if fact.Reason == "" {
 		fact.Reason, fact.Cure = unchoosable(path, fact.To.Text)
@@ -200,6 +214,21 @@ func unwritable(path string) (reason, cure string, privilege bool) {
 		return "it cannot be written: " + err.Error(), "leave it out, or set it where it is not mounted read-only", false
 	}
 	return "", "", false
+}
+
+// untakable says why no kernel takes a value in a file of that name; "" when that is not known.
+func untakable(name, value string) (reason, cure string) {
+	switch base := filepath.Base(name); {
+	case slices.Contains([]string{"rps_cpus", "xps_cpus", "xps_rxqs", "smp_affinity", "default_smp_affinity"}, base):
+		if strings.Trim(value, "0123456789abcdefABCDEF,") != "" {
+			return fmt.Sprintf("%q is no mask of hexadecimal digits", value), "write it as in ff or 00000001,00000000"
+		}
+	case slices.Contains([]string{"mtu", "tx_queue_len", "rps_flow_cnt", "nr_requests", "read_ahead_kb"}, base):
+		if value == "" || strings.Trim(value, "0123456789") != "" {
+			return fmt.Sprintf("%q is no number", value), "write a number of decimal digits"
+		}
+	}
+	return "", ""
 }
 
 // unchoosable says why a list of choices does not have a word; "" when it has, or when there is no list.

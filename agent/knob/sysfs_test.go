@@ -55,6 +55,10 @@ func TestPatternIsEveryFileThatMatches(t *testing.T) {
 func TestProbeSaysWhyAFileOfTheKernelCannotBeHad(t *testing.T) {
 	m := newMachine(t)
 	m.put("/sys/block/sda/size", "1000\n", 0o444)
+	m.put("/sys/class/net/eth0/mtu", "1500\n", 0o644)
+	for _, name := range []string{"/proc/self/oom_score_adj", "/proc/thread-self/comm", "/proc/1/oom_score_adj"} {
+		m.put(name, "0\n", 0o644)
+	}
 	for _, c := range []struct{ name, value, reason, cure string }{
 		{hugePages, "sometimes", `does not take "sometimes"`, "always, madvise, never"},
 		{"/sys/class/net/eth1/queues/rx-*/rps_cpus", "3", "no such file", "/sys/class/net is there"},
@@ -66,6 +70,16 @@ func TestProbeSaysWhyAFileOfTheKernelCannotBeHad(t *testing.T) {
 		{"/etc/passwd", "3", "not a path below", "files"},
 		{"/sys/../etc/passwd", "3", "shortest form", "/etc/passwd"},
 		{"/sys/block/[", "3", "pattern", "brackets"},
+		{"/proc/self/oom_score_adj", "3", "come and go", "command knob"},
+		{"/proc/thread-self/comm", "x", "come and go", "command knob"},
+		{"/proc/1/oom_score_adj", "3", "come and go", "command knob"},
+		{"/proc/*/oom_score_adj", "3", "come and go", "command knob"},
+		{"/proc/[0-9]*/oom_score_adj", "3", "come and go", "command knob"},
+		{"/proc/s?lf/oom_score_adj", "3", "come and go", "command knob"},
+		{steering, "all", "no mask", "ff"},
+		{steering, "0x3", "no mask", "ff"},
+		{"/sys/class/net/eth0/mtu", "big", "no number", "decimal"},
+		{"/sys/class/net/eth0/mtu", "-1", "no number", "decimal"},
 	} {
 		facts, err := m.keeper().Probe(t.Context(), []lab.Setting{{Knob: sysfs(c.name), Value: c.value}})
 		if err != nil || len(facts) != 1 || !strings.Contains(facts[0].Reason, c.reason) || !strings.Contains(facts[0].Cure, c.cure) || facts[0].Privilege {

@@ -93,6 +93,9 @@ func TestWhatTheGoodLinesOfADamagedJournalProveIsPutBack(t *testing.T) {
 		if !errors.Is(err, knob.ErrJournal) || m["net.core.somaxconn"].Outcome != want.somaxconn.Outcome || m["net.ipv4.tcp_fin_timeout"].Outcome != want.timeout.Outcome {
 			t.Errorf("line %d: restored %+v, %v", bad, rs, err)
 		}
+		if err == nil || !strings.Contains(err.Error(), path+".damaged.1") {
+			t.Errorf("line %d: it does not say where the journal is now: %v", bad, err)
+		}
 		older, err := os.ReadFile(path + ".damaged")
 		if err != nil || string(older) != "older" {
 			t.Errorf("line %d: the older one is %q, %v", bad, older, err)

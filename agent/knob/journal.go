@@ -234,8 +234,8 @@ func readJournal(dir string) (*journal, error) {
 	}
 	if knobs := j.missing(dir); knobs != "" {
 		j.lost = len(j.entries) == 0
-		j.damage = errors.Join(j.damage, fmt.Errorf("%w: the lab has changed %s, of which it has no entry: put back the journal from a copy, "+
-			"or what was changed by hand, then move it and %s beside it away", ErrJournal, knobs, inForceName))
+		j.damage = errors.Join(j.damage, fmt.Errorf("%w: the lab has changed %s, of which it has no entry: bring the journal back from a copy, "+
+			"or put back by hand what was changed and move away both the journal and %s", ErrJournal, knobs, inForceName))
 	}
 	if j.damage != nil {
 		j.damage = located{path, j.damage}
@@ -374,8 +374,12 @@ func (j *journal) archive() error {
 		return fmt.Errorf("journal: %w", err)
 	}
 	path := filepath.Join(j.dir.Name(), journalName)
-	if err := os.Rename(path, j.archivePath()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	aside := j.archivePath()
+	if err := os.Rename(path, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("journal: %w", err)
+	}
+	if j.damage != nil {
+		j.damage = fmt.Errorf("%w\nthe rest was put back, and the journal is now %s", j.damage, aside)
 	}
 	if err := errors.Join(j.faults.fail("fsync of the directory"), j.dir.Sync()); err != nil {
 		return fmt.Errorf("journal: %w", err)

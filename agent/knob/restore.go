@@ -20,7 +20,8 @@ func (k *Keeper) Restore(ctx context.Context) ([]lab.Restored, error) {
 			return j.damage
 		}
 		if len(j.entries) == 0 {
-			return errors.Join(j.damage, j.archive(), k.dropInForce())
+			err := errors.Join(j.archive(), k.dropInForce())
+			return errors.Join(j.damage, err)
 		}
 		dropped := k.unsettle(j)
 		boot, err := k.bootID()
@@ -33,14 +34,15 @@ func (k *Keeper) Restore(ctx context.Context) ([]lab.Restored, error) {
 		k.round(ctx, j, cases)
 		k.secondRound(ctx, j, boot, cases)
 		k.sweepAll(ctx, cases)
-		errs := []error{j.damage, dropped}
+		errs := []error{dropped}
 		for _, c := range cases {
 			all = append(all, c.out)
 			if c.err != nil {
 				errs = append(errs, fmt.Errorf("restore %w", c.err))
 			}
 		}
-		return errors.Join(append(errs, k.settle(ctx, j, cases))...)
+		errs = append(errs, k.settle(ctx, j, cases))
+		return errors.Join(append([]error{j.damage}, errs...)...)
 	})
 	return all, err
 }

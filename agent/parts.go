@@ -148,6 +148,8 @@ func kindOf(err error) wire.Kind {
 		return wire.KindForeign
 	case errors.As(err, &readBack):
 		return wire.KindReadBack
+	case errors.Is(err, knob.ErrJournal):
+		return wire.KindDamaged
 	case errors.Is(err, knob.ErrKind), errors.Is(err, errors.ErrUnsupported):
 		return wire.KindNotSupport
 	}

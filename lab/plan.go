@@ -26,13 +26,14 @@ type Plan struct {
 
 // StateChange is the change of one knob by one state, for people: Now is the value on the host before the campaign.
 type StateChange struct {
-	State string `json:"state"`
-	Step  string `json:"step"`
-	Knob  KnobID `json:"knob"`
-	Now   Value  `json:"now"`
-	To    Value  `json:"to"`
-	Same  bool   `json:"same,omitempty"` // already at the value: the change is empty
-	Note  string `json:"note,omitempty"` // e.g. weakens security, clamped
+	State  string `json:"state"`
+	Step   string `json:"step"`
+	Knob   KnobID `json:"knob"`
+	Now    Value  `json:"now"`    // on the host before the campaign
+	Before Value  `json:"before"` // in the state that this one is compared with; of the baseline as Now
+	To     Value  `json:"to"`
+	Same   bool   `json:"same,omitempty"` // already at the value: the change is empty
+	Note   string `json:"note,omitempty"` // e.g. weakens security, clamped
 }
 
 // State returns the state of that name.

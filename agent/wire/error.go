@@ -18,6 +18,7 @@ const (
 	KindForeign    Kind = "foreign"     // a knob was changed by someone else meanwhile
 	KindReadBack   Kind = "read_back"   // a knob does not keep the value it was given
 	KindNotSupport Kind = "unsupported" // the host cannot do this
+	KindDamaged    Kind = "damaged"     // the journal is not as it was written: what it said is not all known
 	KindRequest    Kind = "request"     // the request is not understood
 )
 

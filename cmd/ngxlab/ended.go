@@ -119,7 +119,7 @@ func (a *app) restoreStatus(f *fleet, out lab.Outcome) {
 			a.note("%s: as it was before the campaign", name)
 		}
 		for _, r := range slices.Concat(left, kept) {
-			a.note("  %s: %s", r.Knob, restoredText(r))
+			a.note("  %s: %s", r.Knob, r.Text())
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -255,6 +256,11 @@ func TestFirstInterruptCancelsAndSecondLeaves(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal)
 	code := make(chan int)
+	go func() { code <- wait(c.app, make(chan int), signals, func() { t.Error("it is to leave at once") }) }()
+	signals <- syscall.SIGQUIT
+	if got := <-code; got != exitUnrestored {
+		t.Errorf("Ctrl-\\: exit code %d", got)
+	}
 	go func() { code <- wait(c.app, make(chan int), signals, cancel) }()
 	signals <- os.Interrupt
 	select {

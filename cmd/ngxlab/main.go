@@ -13,7 +13,8 @@ import (
 // version is set when the program is linked.
 var version = "unversioned"
 
-// main lets the first interrupt cancel what is being done, so that the hosts are put back; the second leaves at once.
+// main lets the first interrupt cancel what is being done, so that the hosts are put back; the second leaves at once, and so
+// does Ctrl-\.
 func main() {
 	a := newApp(os.Stdin, os.Stdout, os.Stderr)
 	a.terminal = term.IsTerminal(int(os.Stderr.Fd()))
@@ -21,7 +22,7 @@ func main() {
 	a.ssh.Ask = asker()
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	done := make(chan int, 1)
 	go func() { done <- a.execute(ctx, os.Args[1:]) }()
 	os.Exit(wait(a, done, signals, cancel))
@@ -32,7 +33,10 @@ func wait(a *app, done <-chan int, signals <-chan os.Signal, cancel context.Canc
 	select {
 	case code := <-done:
 		return code
-	case <-signals:
+	case s := <-signals:
+		if s == syscall.SIGQUIT {
+			return a.leave()
+		}
 		cancel()
 	}
 	a.interrupted()

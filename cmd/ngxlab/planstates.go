@@ -49,7 +49,8 @@ func stepOf(x lab.Experiment, name string) lab.Step {
 	return lab.Step{}
 }
 
-// planChanges prints what a state changes on every host, from the value there now.
+// planChanges prints what a state changes on every host, from the value in the state that it is compared with, and with what
+// is there now where that is another.
 func planChanges(p *page, pl lab.Plan, s lab.State) {
 	if s.Control {
 		return
@@ -60,7 +61,7 @@ func planChanges(p *page, pl lab.Plan, s lab.State) {
 			if c.State != s.Name {
 				continue
 			}
-			t.row(string(h.Name), c.Knob.String(), knobValue(c.Knob, c.Now), "→ "+toValue(c), changeNote(c))
+			t.row(string(h.Name), c.Knob.String(), knobValue(c.Knob, c.Before), "→ "+toValue(c), changeNote(c))
 			if c.Same {
 				same++
 			}
@@ -96,7 +97,7 @@ func knobValue(k lab.KnobID, v lab.Value) string {
 // toValue is the value that a change brings; what differs in its text only is said to differ.
 func toValue(c lab.StateChange) string {
 	text := knobValue(c.Knob, c.To)
-	if !c.Same && text == knobValue(c.Knob, c.Now) {
+	if !c.Same && text == knobValue(c.Knob, c.Before) {
 		return text + " (another)"
 	}
 	return text
@@ -112,6 +113,9 @@ func changeNote(c lab.StateChange) string {
 	}
 	if c.Knob.Kind == lab.KnobFile && path.Base(c.Knob.Name) == persistName && !c.To.Absent {
 		notes = append(notes, "persists over a boot, until restored")
+	}
+	if !c.Knob.Served() && !tune.EqualValues(c.Knob, c.Now, c.Before) {
+		notes = append(notes, "now "+knobValue(c.Knob, c.Now)+" there")
 	}
 	if c.Note != "" {
 		notes = append(notes, c.Note)

@@ -30,7 +30,7 @@ func newRestore(a *app) *cobra.Command {
 			"~/.ssh/config, or local; after an experiment FILE it is a name from there (default: all of its hosts).\n\n" +
 			"The exit code is 3 when a host is known not to be as it was: its journal says so, or it was not put back, or it cannot be\n" +
 			"asked and the database (--db) has a campaign that changed it and did not put it back. It is 1 when a host cannot be\n" +
-			"asked and nothing of that is known.",
+			"asked and nothing of that is known, and when a campaign that is going on has the host: that campaign puts it back.",
 		Example: "  ngxlab restore --check\n  ngxlab restore\n  ngxlab restore root@web1 local\n  ngxlab restore study.yaml web1",
 		RunE: func(cmd *cobra.Command, given []string) error {
 			x, err := chosen(given, o.access)
@@ -114,6 +114,12 @@ func sameHost(labA string, a lab.Host, labB string, b lab.Host) bool {
 	return a.Local == b.Local && a.Address == b.Address && a.Port == b.Port
 }
 
+// isDamaged reports whether a host answered that its journal is not as it was written.
+func isDamaged(err error) bool {
+	var remote *wire.Error
+	return errors.As(err, &remote) && remote.Kind == wire.KindDamaged
+}
+
 // inUse reports whether a host answered that a campaign has it: that campaign puts it back.
 func inUse(err error) bool {
 	var remote *wire.Error
@@ -160,7 +166,7 @@ func (r *restored) fails(err error) {
 // askPending asks a host's journal what is not restored, sorted by knob.
 func askPending(ctx context.Context, m *machine, r *restored) (err error) {
 	r.Pending, err = m.pending(ctx)
-	r.Unknown = err != nil
+	r.Unknown = err != nil && !isDamaged(err)
 	slices.SortFunc(r.Pending, func(x, y lab.Pending) int { return compareKnobs(x.Knob, y.Knob) })
 	return err
 }
@@ -251,7 +257,7 @@ func printRestored(a *app, results []restored, o restoreOptions) error {
 		}
 		a.pendingRows(pending, r)
 		for _, k := range r.Restored {
-			done.row(string(r.Host), k.Knob.String(), restoredText(k))
+			done.row(string(r.Host), k.Knob.String(), k.Text())
 		}
 	}
 	if len(pending.rows) > 1 {
@@ -283,20 +289,4 @@ func (a *app) since(text string) string {
 		return text
 	}
 	return fmt.Sprintf("%s (%s ago)", text, span(max(0, a.now().Sub(at))))
-}
-
-// restoredText says what became of a knob.
-func restoredText(r lab.Restored) string {
-	found, original := knobValue(r.Knob, r.Found), knobValue(r.Knob, r.Original)
-	switch r.Outcome {
-	case lab.RestoreDone:
-		return fmt.Sprintf("put back from %s to %s", found, original)
-	case lab.RestoreAlready:
-		return "already " + original
-	case lab.RestoreForeign:
-		return fmt.Sprintf("kept at %s: changed by someone else (it was %s)", found, original)
-	case lab.RestoreRebooted:
-		return fmt.Sprintf("back by itself at %s: the host was rebooted", found)
-	}
-	return fmt.Sprintf("%s: is %s, was %s: %s", r.Outcome, found, original, r.Error)
 }

@@ -97,26 +97,10 @@ func (c *campaign) sayRestored(ctx context.Context, name lab.HostName, answer re
 		case lab.RestoreForeign:
 			as = "as it was before the campaign, but for what someone else changed"
 		}
-		c.sayAnyway(ctx, lab.Event{Kind: lab.EventRestore, Host: name, Text: restoredText(r)})
+		c.sayAnyway(ctx, lab.Event{Kind: lab.EventRestore, Host: name, Text: fmt.Sprintf("%s: %s", r.Knob, r.Text())})
 	}
 	if failed == nil {
 		c.sayAnyway(ctx, lab.Event{Kind: lab.EventRestored, Host: name, Text: as})
 	}
 	return failed
-}
-
-// restoredText says what became of a knob.
-func restoredText(r lab.Restored) string {
-	found, original := lab.Shown(r.Knob, r.Found), lab.Shown(r.Knob, r.Original)
-	switch r.Outcome {
-	case lab.RestoreDone:
-		return fmt.Sprintf("put back %s from %s to %s", r.Knob, found, original)
-	case lab.RestoreAlready:
-		return fmt.Sprintf("%s is already %s", r.Knob, original)
-	case lab.RestoreForeign:
-		return fmt.Sprintf("kept %s at %s: changed by someone else (it was %s)", r.Knob, found, original)
-	case lab.RestoreRebooted:
-		return fmt.Sprintf("%s is back by itself at %s: the host was rebooted", r.Knob, found)
-	}
-	return fmt.Sprintf("could not put back %s: is %s, was %s: %s", r.Knob, found, original, r.Error)
 }

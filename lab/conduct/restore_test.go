@@ -105,7 +105,7 @@ func TestWhatSomeoneElseChangedIsSaidOfARestoredHost(t *testing.T) {
 	if err != nil || len(out.Unrestored) > 0 || said != "as it was before the campaign, but for what someone else changed" {
 		t.Errorf("said %q, outcome %+v, error %v", said, out, err)
 	}
-	if len(out.Kept[web]) == 0 || !strings.HasPrefix(knob, "kept sysctl ") || !strings.Contains(knob, "changed by someone else (it was ") {
+	if len(out.Kept[web]) == 0 || !strings.Contains(knob, ": kept at ") || !strings.Contains(knob, "changed by someone else (it was ") {
 		t.Errorf("of the knob: %q, outcome %+v", knob, out)
 	}
 }

@@ -77,6 +77,7 @@ func (p *planner) changesOn(h lab.Host, s, over lab.State) ([]lab.StateChange, e
 		}
 		anyway := p.anyway(h, over, d.Knob, before, after) || p.anyway(h, s, d.Knob, after, before)
 		c.Same = anyway || same(d.Knob, before, after)
+		c.Before = before
 		if c.Now = before; tune.OnHost(d.Knob.Kind) {
 			c.Now, _ = present(p.facts[h.Name], d.Knob)
 		}

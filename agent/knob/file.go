@@ -72,11 +72,21 @@ func valueOf(f *lab.FileValue) lab.Value {
 	return lab.Value{Text: f.String()}
 }
 
+// directoryThere tells a file that there is none of from one whose directory is away, as one that is not mounted: what
+// became of that file is not known then.
+func directoryThere(path string) error {
+	dir := filepath.Dir(path)
+	if _, err := os.Stat(dir); err != nil {
+		return fmt.Errorf("its directory is not there, so that the file cannot be judged: mount it or make it again: %w", err)
+	}
+	return nil
+}
+
 // presentFile returns all of a file; nil when there is none.
 func presentFile(path string) (*lab.FileValue, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, directoryThere(path)
 	}
 	if err == nil && !info.Mode().IsRegular() {
 		err = unfitError(unfit(info.Mode()))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"ngxlab/lab"
@@ -152,6 +153,9 @@ func (k *Keeper) judge(ctx context.Context, j *journal, e *entry, boot string) r
 		r.out.Outcome = lab.RestoreDone
 	default:
 		r.out.Outcome = lab.RestoreForeign
+		if e.knob.Kind == lab.KnobFile && !e.original.Absent {
+			r.out.Note = "what it was stands in " + filepath.Join(k.dir, archiveName)
+		}
 	}
 	return r
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -319,5 +320,37 @@ func TestChangeThatWouldUndoSomeoneElsesHalfOfACoupleIsRefused(t *testing.T) {
 	m.restore(k)
 	if m.text("/proc/sys/vm/dirty_bytes") != "123456\n" || m.text("/proc/sys/vm/dirty_ratio") != "0\n" {
 		t.Errorf("bytes %q, ratio %q", m.text("/proc/sys/vm/dirty_bytes"), m.text("/proc/sys/vm/dirty_ratio"))
+	}
+}
+
+// TestFileWhoseDirectoryIsAwayStaysPending: a file system that is not mounted for a moment has lost nothing.
+func TestFileWhoseDirectoryIsAwayStaysPending(t *testing.T) {
+	m := newMachine(t)
+	before := m.snapshot()
+	name := present
+	content := "tuned\n"
+	read, err := m.keeper().Read(t.Context(), lab.Naming(lab.KnobID{Kind: lab.KnobFile, Name: name}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, err := lab.ParseFileValue(read[0].Text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tuned := was.WithContent([]byte(content))
+	m.apply(m.keeper(), lab.Change{Knob: lab.KnobID{Kind: lab.KnobFile, Name: name}, From: read[0], To: lab.Value{Text: tuned.String()}})
+	dir := filepath.Join(m.root, filepath.Dir(name))
+	if err := os.Rename(dir, dir+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if rs, err := m.keeper().Restore(t.Context()); err == nil || rs[0].Outcome != lab.RestoreFailed || !strings.Contains(rs[0].Error, "directory is not there") {
+		t.Errorf("restored %+v, %v", rs, err)
+	}
+	if err := os.Rename(dir+".away", dir); err != nil {
+		t.Fatal(err)
+	}
+	m.restore(m.keeper())
+	if after := m.snapshot(); !reflect.DeepEqual(after, before) || !m.settled() {
+		t.Errorf("after %v, before %v", after, before)
 	}
 }

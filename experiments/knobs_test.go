@@ -220,3 +220,35 @@ func TestAFileThatTwoStepsTuneIsGivenWhole(t *testing.T) {
 		decode(t, text+"ladder: isolated\n")
 	}
 }
+
+// TestElementOfAListIsOneArgument: what nginx would read as several, or as the end of the directive, is quoted.
+func TestElementOfAListIsOneArgument(t *testing.T) {
+	for written, want := range map[string]string{
+		`[Strict-Transport-Security, "max-age=31536000; includeSubDomains", always]`: `Strict-Transport-Security "max-age=31536000; includeSubDomains" always`,
+		`[[X-A, "a;b"], [X-B, "$x y"]]`:                                              `X-A "a;b"; X-B "$x y"`, `[X-C, "c{d}"]`: `X-C "c{d}"`, `[X-D, "#no"]`: `X-D "#no"`,
+		`[X-E, 'say "so"']`: `X-E "say \"so\""`, `[X-F, '"two words"']`: `X-F "two words"`, `[X-G, "${host}x", 32k]`: `X-G ${host}x 32k`,
+		`'X-H "a; b"'`: `X-H "a; b"`,
+	} {
+		e, err := Decode("x.yaml", strings.NewReader(strings.Replace(stepFile, "STEP", "nginx: {http.add_header: "+written+"}", 1)))
+		if err != nil {
+			t.Errorf("%s: %v", written, err)
+			continue
+		}
+		if got := e.Steps[1].Nginx["http.add_header"]; got != want {
+			t.Errorf("%s is %s, want %s", written, got, want)
+		}
+	}
+	_, err := Decode("x.yaml", strings.NewReader(strings.Replace(stepFile, "STEP", `nginx: {http.add_header: "X-A 1; sendfile off"}`, 1)))
+	if err == nil || !strings.Contains(err.Error(), "a semicolon ends a directive") {
+		t.Errorf("a semicolon that ends the directive: %v", err)
+	}
+}
+
+const stepFile = `name: quoting
+hosts: {here: {local: true, roles: [target, load]}}
+steps:
+  - {name: base}
+  - name: tuned
+    STEP
+load: [{tool: wrk, connections: 8}]
+`

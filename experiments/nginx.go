@@ -65,11 +65,42 @@ var argument = value[string]{
 		return arguments.read(d, path, n)
 	}}
 
-// arguments are those of one directive.
+// arguments are those of one directive: a text is as nginx reads it, each element of a list is one argument, and quoted where
+// nginx would read more than one, or none.
 var arguments = value[string]{list(text).schema, func(d *decoding, path string, n ast.Node) (string, bool) {
 	words, ok := list(text).read(d, path, n)
+	if n.Type() == ast.SequenceType {
+		for i, word := range words {
+			words[i] = quoted(word, i == len(words)-1)
+		}
+	} else if ok && ends(words[0]) {
+		d.wrong(n, "the arguments of one directive", "a semicolon ends a directive: put it into quotes, or write a list of lists for several directives of one name")
+		return "", false
+	}
 	return strings.Join(words, " "), ok
 }}
+
+// ends reports whether a text without a block has a semicolon outside of quotes.
+func ends(text string) bool {
+	return !holdsBlock(text) && strings.Contains(stringRE.ReplaceAllString(text, ""), ";")
+}
+
+var (
+	variableRE = regexp.MustCompile(`\$\{\w+\}`)
+	specialRE  = regexp.MustCompile("^#|[\\s;{}\"']")
+	stringRE   = regexp.MustCompile(`"(\\.|[^"\\])*"|'(\\.|[^'\\])*'`)
+	writtenRE  = regexp.MustCompile(`^"(\\.|[^"\\])*"$|^'(\\.|[^'\\])*'$`)
+)
+
+// quoted is an argument as nginx reads it in one (ngx_conf_read_token): with quotes where it needs them and has none. The
+// last may be a block.
+func quoted(word string, last bool) string {
+	isBlock := last && strings.HasPrefix(word, "{") && strings.HasSuffix(word, "}")
+	if isBlock || writtenRE.MatchString(word) || !specialRE.MatchString(variableRE.ReplaceAllString(word, "")) {
+		return word
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
+}
 
 // several reports whether each element of a list is a directive of its own.
 func several(s *ast.SequenceNode) bool {

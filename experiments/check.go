@@ -192,6 +192,7 @@ func (d *decoding) checkStates(e lab.Experiment) {
 		d.problem("load", "", "%s", err)
 	}
 	d.checkFiles(e, states)
+	d.checkCommands(e)
 	var names []string
 	for _, s := range states {
 		names = append(names, s.Name)

@@ -95,6 +95,25 @@ func (d *decoding) checkFilesOf(path string, step lab.Step, given map[string]lab
 	}
 }
 
+// checkCommands refuses one name for two commands: what one step applied could not be told from what another did.
+func (d *decoding) checkCommands(e lab.Experiment) {
+	type place struct{ value, path string }
+	first := map[string]place{}
+	for i, step := range e.Steps {
+		for _, s := range step.Knobs {
+			here := place{s.Value, fmt.Sprintf("steps[%d].commands.%s", i, s.Knob.Name)}
+			before, known := first[s.Knob.Name]
+			switch {
+			case s.Knob.Kind != lab.KnobCommand:
+			case !known:
+				first[s.Knob.Name] = here
+			case before.value != here.value:
+				d.problem(here.path, "give it another name, or write the same", "command %q is another one on line %d", s.Knob.Name, d.at(before.path).Line)
+			}
+		}
+	}
+}
+
 // leftOut is the part of a file that one setting gives and a later one does not; "" when there is none.
 func leftOut(later, earlier lab.Setting) string {
 	now, err := lab.ParseFileValue(later.Value)

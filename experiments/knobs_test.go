@@ -252,3 +252,16 @@ steps:
     STEP
 load: [{tool: wrk, connections: 8}]
 `
+
+func TestOneNameForTwoCommandsIsRefused(t *testing.T) {
+	command := `commands: {x: {apply: "true", verify: "true", revert: "true"}}`
+	file := strings.Replace(stepFile, "STEP", command, 1)
+	if _, err := Decode("x.yaml", strings.NewReader(strings.Replace(file, "{name: base}", "{name: base, "+command+"}", 1))); err != nil {
+		t.Errorf("the same command in two steps: %v", err)
+	}
+	other := strings.Replace(command, `apply: "true"`, `apply: "echo"`, 1)
+	_, err := Decode("x.yaml", strings.NewReader(strings.Replace(file, "{name: base}", "{name: base, "+other+"}", 1)))
+	if err == nil || !strings.Contains(err.Error(), `command "x" is another one on line 4`) {
+		t.Errorf("two commands of one name: %v", err)
+	}
+}

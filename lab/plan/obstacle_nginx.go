@@ -21,6 +21,9 @@ func (p *planner) nginxObstacle(f lab.Facts, step lab.Step, s lab.Setting) obsta
 	if o := p.moduleObstacle(f.Host, step, bare); o.reason != "" && !s.Absent {
 		return o
 	}
+	if text := server.Unfit(s.Knob.Name, s.Value); text != "" && !s.Absent {
+		return obstacle{reason: text, cure: "correct the value", mistake: true}
+	}
 	switch {
 	case s.Absent:
 	case bare == "worker_rlimit_nofile":

@@ -79,6 +79,8 @@ func locate(dotted string) place {
 	switch {
 	case qualified && !slices.Contains(contexts, context):
 		p.problem = unknown("context", context, append(slices.Clone(contexts), "listen"))
+	case strings.Contains(name, "."):
+		p.problem = fmt.Errorf("directive %s has more than one context; write the innermost alone, as in %s", dotted, innermost(dotted))
 	case qualified && len(allowed) == 0:
 		p.problem = misspelt(context, name)
 	case qualified && !slices.Contains(allowed, context):
@@ -89,6 +91,12 @@ func locate(dotted string) place {
 		p.context, p.path = allowed[0], paths[allowed[0]]
 	}
 	return p
+}
+
+// innermost is a dotted name with the last of its contexts.
+func innermost(dotted string) string {
+	parts := strings.Split(dotted, ".")
+	return strings.Join(parts[len(parts)-2:], ".")
 }
 
 // misspelt refuses a name that is all but a known one; any other is left to nginx -t, which knows the modules.

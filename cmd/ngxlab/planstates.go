@@ -115,7 +115,7 @@ func changeNote(c lab.StateChange) string {
 		notes = append(notes, "persists over a boot, until restored")
 	}
 	if !c.Knob.Served() && !tune.EqualValues(c.Knob, c.Now, c.Before) {
-		notes = append(notes, "now "+knobValue(c.Knob, c.Now)+" there")
+		notes = append(notes, "the host has "+knobValue(c.Knob, c.Now)+" now")
 	}
 	if c.Note != "" {
 		notes = append(notes, c.Note)

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -133,12 +135,22 @@ func (h *chaosHost) know(t *testing.T, dir string) {
 	must(t, errors.Join(err, file.Close()))
 }
 
-// listen starts the SSH server, and waits until it listens.
+// listen starts the SSH server, and waits until it listens. The port may be taken for another moment, which sshd finds only
+// after its start was called a success: then it is started anew.
 func (h *chaosHost) listen(t *testing.T) {
 	t.Helper()
-	testlab.Eventually(t, "sshd starts", func() bool {
-		_, err := h.inside.ask(fingerprint.Request{Run: []string{"/usr/sbin/sshd", "-f", "/etc/ngxlab/chaos_sshd_config"}})
-		return err == nil // the port may be taken for another moment
+	at := net.JoinHostPort(h.container.Address, strconv.Itoa(chaosPort))
+	var started time.Time
+	testlab.Eventually(t, "sshd listens", func() bool {
+		conn, err := net.DialTimeout("tcp", at, time.Second)
+		if err == nil {
+			return conn.Close() == nil
+		}
+		if time.Since(started) > time.Second {
+			started = time.Now()
+			_, _ = h.inside.ask(fingerprint.Request{Run: []string{"/usr/sbin/sshd", "-f", "/etc/ngxlab/chaos_sshd_config"}}) // the next dial tells
+		}
+		return false
 	})
 }
 

@@ -329,12 +329,9 @@ func TestFullDiskUnderTheJournalLeavesTheHostAsItWas(t *testing.T) {
 		}
 	}
 	free := b.fill(t, "/dev/shm", 0)
-	says(t, h.Claim(ctx, "c1", "ana@desk"), "web: claim: ", "no space left on device")
-	free()
-	if err := h.Claim(ctx, "c1", "ana@desk"); err != nil {
+	if err := h.Claim(ctx, "c1", "ana@desk"); err != nil { // its note is for people only
 		t.Fatal(err)
 	}
-	free = b.fill(t, "/dev/shm", 0)
 	_, err := h.Apply(ctx, "c1", []lab.Change{change})
 	says(t, err, "web: apply: ", "no space left on device")
 	mustBe("4096", "a change that could not be noted")

@@ -46,7 +46,7 @@ func TestBadExperimentIsToldByFileLineAndCure(t *testing.T) {
 		{"requests of a tool without", []string{"duration: 1s,", "requests: 500,"}, 12, "cannot send a fixed number", "use ab"},
 		{"port in use", []string{"port: " + port, "port: " + taken}, 7, "port " + taken + " on here is in use", "choose another port"},
 		{"refused by nginx -t", []string{"name: kernel,", "name: kernel, nginx: {http.client_header_timeout: never},"}, 10, `nginx refuses the configuration: `, "correct it there"},
-		{"server section refused by nginx -t", []string{"body: 1KiB}", "body: 1KiB, nginx: {aio: maybe}}"}, 7, `"maybe"`, "correct it there"},
+		{"server section refused by nginx -t", []string{"body: 1KiB}", "body: 1KiB, nginx: {aio: maybe}}"}, 7, `"aio" directive invalid value`, "correct it there"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m.t = t

@@ -73,7 +73,7 @@ func (p *planner) changesOn(h lab.Host, s, over lab.State) ([]lab.StateChange, e
 		c := lab.StateChange{State: s.Name, Step: stepOf(s, h.Name, d.Knob), Knob: d.Knob, To: d.To}
 		before, after := d.From, d.To
 		if !tune.OnHost(d.Knob.Kind) {
-			before, after = p.brought(h, over, d.Knob), p.brought(h, s, d.Knob)
+			before, after = p.apart(h, d.Knob, p.brought(h, over, d.Knob), p.brought(h, s, d.Knob))
 		}
 		anyway := p.anyway(h, over, d.Knob, before, after) || p.anyway(h, s, d.Knob, after, before)
 		c.Same = anyway || same(d.Knob, before, after)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"slices"
+	"strings"
 
 	"ngxlab/lab"
 	"ngxlab/lab/server"
@@ -40,6 +41,28 @@ func (p *planner) untouched(host lab.Host, name string) lab.Value {
 		p.found[at] = value
 	}
 	return value
+}
+
+// apart tells two blocks that are not one: a block is known by its name and arguments, so that the one a state sets stands
+// beside that of the configuration, which neither comes nor goes.
+func (p *planner) apart(h lab.Host, knob lab.KnobID, before, after lab.Value) (lab.Value, lab.Value) {
+	a, isBlock := blockHead(before.Text)
+	b, isOther := blockHead(after.Text)
+	if knob.Kind != lab.KnobNginx || !isBlock || !isOther || a == b {
+		return before, after
+	}
+	if own := p.untouched(h, knob.Name); before == own {
+		before = lab.Value{Absent: true}
+	} else if after == own {
+		after = lab.Value{Absent: true}
+	}
+	return before, after
+}
+
+// blockHead is the arguments of a value that is a block.
+func blockHead(text string) (string, bool) {
+	head, _, isBlock := strings.Cut(text, "{")
+	return strings.Join(strings.Fields(head), " "), isBlock && strings.HasSuffix(strings.TrimSpace(text), "}")
 }
 
 // anyway reports whether the server of a state, whose configuration has no such directive, does what a value found says all the

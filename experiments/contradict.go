@@ -13,8 +13,31 @@ import (
 func (d *decoding) checkKnobs(path string, s lab.Step) {
 	d.checkNginx(path+".nginx", slices.AppendSeq(slices.Clone(s.Remove), maps.Keys(s.Nginx)))
 	d.checkCoupled(path+".sysctl", s.Sysctl)
+	d.checkControls(path, s)
 	if s.Persist && len(s.Sysctl)+s.Nofile+s.Nproc == 0 {
 		d.problem(path+".persist", "leave it out", "persist keeps sysctls and limits, and step %q has none", s.Name)
+	}
+}
+
+// checkControls refuses control characters in names and values of knobs, which no host takes and a terminal may obey. What is
+// in a file, and what a shell is given, is the study's own.
+func (d *decoding) checkControls(path string, s lab.Step) {
+	hold := func(key, text string) {
+		if strings.ContainsFunc(text, lab.Steers) {
+			d.problem(path+"."+key, "leave it out", "a control character in %q", text)
+		}
+	}
+	for name, value := range s.Nginx {
+		hold("nginx."+name, value)
+	}
+	for name, value := range s.Sysctl {
+		hold("sysctl."+name, value)
+	}
+	for _, k := range s.Knobs {
+		hold(k.Knob.Kind+"s", k.Knob.Name)
+		if k.Knob.Kind != lab.KnobFile && k.Knob.Kind != lab.KnobCommand {
+			hold(k.Knob.Kind, k.Value)
+		}
 	}
 }
 

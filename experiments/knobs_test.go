@@ -265,3 +265,17 @@ func TestOneNameForTwoCommandsIsRefused(t *testing.T) {
 		t.Errorf("two commands of one name: %v", err)
 	}
 }
+
+func TestControlCharactersInKnobsAreRefused(t *testing.T) {
+	for _, step := range []string{
+		`nginx: {http.add_header: "X-A \"a\eb\""}`, `files: {"/etc/a\eb": x}`, `sysfs: {/sys/kernel/x: "a\eb"}`,
+	} {
+		_, err := Decode("x.yaml", strings.NewReader(strings.Replace(stepFile, "STEP", step, 1)))
+		if err == nil || strings.ContainsRune(err.Error(), '\x1b') {
+			t.Errorf("%s: %q", step, err)
+		}
+	}
+	if _, err := Decode("x.yaml", strings.NewReader(strings.Replace(stepFile, "STEP", `files: {/etc/a: "a\eb"}`, 1))); err != nil {
+		t.Errorf("what is in a file: %v", err)
+	}
+}

@@ -135,23 +135,31 @@ func (h *chaosHost) know(t *testing.T, dir string) {
 	must(t, errors.Join(err, file.Close()))
 }
 
-// listen starts the SSH server, and waits until it listens. The port may be taken for another moment, which sshd finds only
-// after its start was called a success: then it is started anew.
+// listen starts the SSH server, and waits until it greets. The port may be taken for another moment, which sshd finds only
+// after its start was called a success: then it is started anew. One that was killed may take a connection, but never greets.
 func (h *chaosHost) listen(t *testing.T) {
 	t.Helper()
 	at := net.JoinHostPort(h.container.Address, strconv.Itoa(chaosPort))
-	var started time.Time
-	testlab.Eventually(t, "sshd listens", func() bool {
-		conn, err := net.DialTimeout("tcp", at, time.Second)
-		if err == nil {
-			return conn.Close() == nil
+	testlab.Eventually(t, "sshd greets", func() bool {
+		if greets(at) {
+			return true
 		}
-		if time.Since(started) > time.Second {
-			started = time.Now()
-			_, _ = h.inside.ask(fingerprint.Request{Run: []string{"/usr/sbin/sshd", "-f", "/etc/ngxlab/chaos_sshd_config"}}) // the next dial tells
-		}
-		return false
+		_, _ = h.inside.ask(fingerprint.Request{Run: []string{"/usr/sbin/sshd", "-f", "/etc/ngxlab/chaos_sshd_config"}}) // greets tells
+		return greets(at)
 	})
+}
+
+// greets reports whether an SSH server says who it is.
+func greets(address string) bool {
+	conn, err := net.DialTimeout("tcp", address, time.Second)
+	if err != nil {
+		return false
+	}
+	defer conn.Close() //nolint:errcheck // only read
+	banner := make([]byte, 4)
+	_ = conn.SetDeadline(time.Now().Add(time.Second)) // then the reading fails
+	_, err = io.ReadFull(conn, banner)
+	return err == nil && string(banner) == "SSH-"
 }
 
 // destination is the host as restore is told of it.

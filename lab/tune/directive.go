@@ -1,6 +1,9 @@
 package tune
 
-import "strings"
+import (
+	"ngxlab/lab"
+	"strings"
+)
 
 // directive writes what follows a directive's name in one way: white space between words is one space, a directive
 // and a block end without one before. Quoted words are left alone, and YAML's booleans are written as nginx does.
@@ -16,7 +19,7 @@ func directive(_, value string) string {
 		}
 		out.WriteString(word)
 	}
-	return onOff(out.String())
+	return lab.OnOff(out.String())
 }
 
 // words splits text as nginx's own tokenizer does (src/core/ngx_conf_file.c, ngx_conf_read_token): a quote counts at

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"ngxlab/lab"
 	"strconv"
 	"strings"
 )
@@ -32,20 +33,9 @@ func splitEthtool(name string) (group, setting string, ok bool) {
 }
 
 func normaliseEthtool(_, value string) string {
-	text := onOff(fields(value))
+	text := lab.OnOff(fields(value))
 	if n, err := strconv.ParseUint(text, 10, 32); err == nil {
 		return strconv.FormatUint(n, 10)
-	}
-	return text
-}
-
-// onOff writes YAML's booleans as on and off.
-func onOff(text string) string {
-	switch text {
-	case "true":
-		return "on"
-	case "false":
-		return "off"
 	}
 	return text
 }

@@ -59,49 +59,6 @@ var experimentValue = object(newExperiment,
 	has("capacity", "measure memory per connection after the rounds", pointer(capacity), func(e *lab.Experiment) **lab.CapacitySpec { return &e.Capacity }),
 )
 
-var recipe = object(newRecipe,
-	has("flavor", "nginx", oneOf("nginx"), func(r *lab.Recipe) *string { return &r.Flavor }),
-	has("version", "default: the one that the source has", text, func(r *lab.Recipe) *string { return &r.Version }),
-	has("modules", "stub_status and echo; default both", list(oneOf("stub_status", "echo")), func(r *lab.Recipe) *[]string { return &r.Modules }),
-	has("configure", "further flags of ./configure", list(text), func(r *lab.Recipe) *[]string { return &r.Configure }),
-	has("source", "where the server's source comes from, tried in order; default {debian: nginx}", list(source),
-		func(r *lab.Recipe) *[]lab.BuildSource { return &r.Sources }),
-	has("echo_source", "where the echo module's source comes from; default the distribution's", list(source),
-		func(r *lab.Recipe) *[]lab.BuildSource { return &r.Echo }),
-	has("patches", "true: apply the Debian patches", boolean, func(r *lab.Recipe) *bool { return &r.Patches }),
-)
-
-var source = object(func() lab.BuildSource { return lab.BuildSource{} },
-	has("url", "an archive, with sha256", matching("an http or https URL", `^https?://[^\s/]+/[^\s]+$`), func(s *lab.BuildSource) *string { return &s.URL }),
-	has("sha256", "of the archive, 64 hex digits", matching("64 hex digits", sha256Pattern), func(s *lab.BuildSource) *string { return &s.SHA256 }),
-	has("path", "an archive or directory on the host, absolute", matching("an absolute path", `^/`), func(s *lab.BuildSource) *string { return &s.Path }),
-	has("git", "a repository, with commit", text, func(s *lab.BuildSource) *string { return &s.Git }),
-	has("commit", "of the repository, 40 hex digits", matching("40 hex digits", commitPattern), func(s *lab.BuildSource) *string { return &s.Commit }),
-	has("debian", "a Debian source package", nameText, func(s *lab.BuildSource) *string { return &s.Debian }),
-	has("suite", "of the source package, default the host's own", nameText, func(s *lab.BuildSource) *string { return &s.Suite }),
-)
-
-var serverSpec = object(func() lab.ServerSpec { return lab.ServerSpec{} },
-	has("build", "name of a build; default the only one", nameText, func(s *lab.ServerSpec) *string { return &s.Build }),
-	has("port", "of the site, default 8081", port, func(s *lab.ServerSpec) *int { return &s.Port }),
-	has("status_port", "of stub_status, default port + 1", port, func(s *lab.ServerSpec) *int { return &s.StatusPort }),
-	has("site", "empty-gif (default), hello, echo, sleep or file", oneOf("empty-gif", "hello", "echo", "sleep", "file"), func(s *lab.ServerSpec) *string { return &s.Site }),
-	has("body", "size of the site file, default 1KiB", size, func(s *lab.ServerSpec) *int64 { return &s.BodyBytes }),
-	key[lab.ServerSpec]{name: "sleep", doc: "delay of the site sleep, default 100ms", schema: duration.schema,
-		read: func(d *decoding, path string, n ast.Node, s *lab.ServerSpec) {
-			if t, ok := duration.read(d, path, n); ok {
-				s.SleepS = t.Seconds()
-			}
-		}},
-	has("cpus", "CPUs of the server: a list such as 0-3, or auto: half of them when load shares the host; default not pinned", cpus,
-		func(s *lab.ServerSpec) *string { return &s.CPUs }),
-	has("nofile", "open-file limit of the server, default the host's", nofile, func(s *lab.ServerSpec) *int { return &s.Nofile }),
-	has("nproc", "process limit of the server's user, default the host's", nproc, func(s *lab.ServerSpec) *int { return &s.Nproc }),
-	has("restart", "always (default): a fresh server for each state and round; needed: only when something differs that a server takes over at its start",
-		oneOf(lab.RestartAlways, lab.RestartNeeded), func(s *lab.ServerSpec) *lab.Restart { return &s.Restart }),
-	has("nginx", "directives, with their context: events.worker_connections", directives, func(s *lab.ServerSpec) *map[string]string { return &s.Nginx }),
-)
-
 var step = object(func() lab.Step { return lab.Step{} },
 	has("name", "unique; the state is called after it", stepName, func(s *lab.Step) *string { return &s.Name }).must(),
 	has("why", "what the step is expected to do, for the report", text, func(s *lab.Step) *string { return &s.Why }),

@@ -1,37 +1,95 @@
 package lab
 
-// Recipe is how a server binary is made. Two recipes that are equal make the same build.
+import "time"
+
+// Flavors of builds. Those of nginx get their configuration from lab/server; the others are run by a ServerCommand.
+const (
+	FlavorNginx   = "nginx"
+	FlavorTengine = "tengine"
+	FlavorBrpc    = "brpc"   // the HTTP server among the examples of a brpc source
+	FlavorCustom  = "custom" // whatever Make, a package or an installed file gives
+)
+
+// Recipe is how a server binary is had: compiled from a source, taken out of the distribution's packages, or found
+// installed. Two recipes that are equal but for their name make the same build.
 type Recipe struct {
 	Name      string        `json:"name"`
-	Flavor    string        `json:"flavor"` // nginx
+	Flavor    string        `json:"flavor"` // FlavorNginx and so on
 	Version   string        `json:"version,omitempty"`
-	Modules   []string      `json:"modules,omitempty"`   // stub_status, echo
+	Modules   []string      `json:"modules,omitempty"`   // stub_status, ssl … as in --with-http_NAME_module, and echo
+	Dynamic   []string      `json:"dynamic,omitempty"`   // of Modules: those built as shared objects
+	Added     []Module      `json:"added,omitempty"`     // further modules with sources of their own
 	Configure []string      `json:"configure,omitempty"` // further configure flags
-	Sources   []BuildSource `json:"sources"`             // tried in order
+	Sources   []BuildSource `json:"sources,omitempty"`   // tried in order
 	Echo      []BuildSource `json:"echo,omitempty"`      // of the echo module; default the distribution's
-	Patches   bool          `json:"patches,omitempty"`   // apply the Debian patches
-	Packages  []string      `json:"packages,omitempty"`  // needed to build; filled by lab/server
-	Flags     []string      `json:"flags,omitempty"`     // full configure command line after ./configure; filled by lab/server
+	EchoWants string        `json:"echo_version,omitempty"`
+	Patches   bool          `json:"patches,omitempty"`  // apply the Debian patches
+	Compiler  string        `json:"compiler,omitempty"` // command: gcc-11, clang; default the host's cc
+	CFlags    string        `json:"cflags,omitempty"`   // for the compiler, beside nginx's own
+	LDFlags   string        `json:"ldflags,omitempty"`
+	Timeout   Duration      `json:"timeout_s,omitzero"` // of each command that builds; 0 = 1 h
+	Make      [][]string    `json:"make,omitempty"`     // FlavorCustom: argument lists, run in the source's directory; filled by lab/server for FlavorBrpc
+	Keep      []string      `json:"keep,omitempty"`     // FlavorCustom: files and folders of the source's directory that are kept beside the binary
+	Binary    string        `json:"binary,omitempty"`   // of the finished server: relative to the source's directory, or to the root of its packages; filled by lab/server but for FlavorCustom
+
+	Package   []string `json:"package,omitempty"`   // binary packages of the distribution, unpacked beside each other, never installed; the first has the server
+	Suite     string   `json:"suite,omitempty"`     // of Package; "" = the host's own
+	Installed string   `json:"installed,omitempty"` // absolute path of a server that the host has; used where it is
+
+	Command *ServerCommand `json:"command,omitempty"` // how the server is started; nil = as nginx, or by the server section
+
+	Remedies []Remedy `json:"remedies,omitempty"` // what old sources need on new systems; filled by lab/server
+	Packages []string `json:"packages,omitempty"` // needed to build, as Debian names them; completed by lab/server
+	Flags    []string `json:"flags,omitempty"`    // full configure command line after ./configure; filled by lab/server
 }
 
-// BuildSource is one place to get a source from; exactly one of URL, Path, Git and Debian is set.
+// IsNginx reports whether the server takes nginx's configuration.
+func (r Recipe) IsNginx() bool { return r.Flavor == FlavorNginx || r.Flavor == FlavorTengine }
+
+// Compiled reports whether the build is made from a source.
+func (r Recipe) Compiled() bool { return len(r.Package) == 0 && r.Installed == "" }
+
+// Module is a module of nginx with a source of its own, unpacked into the directory module-NAME beside the server's
+// source.
+type Module struct {
+	Name    string        `json:"name"`
+	Version string        `json:"version,omitempty"` // that the source must have, as its archive or package says
+	Sources []BuildSource `json:"sources"`
+	Dynamic bool          `json:"dynamic,omitempty"`
+}
+
+// Remedy is a known cure for sources older than a version: flags for the compiler, or an edit of one file. It is used
+// when the source is that old (and, for an edit, has the text), and told in the build's notes.
+type Remedy struct {
+	Below   string `json:"below"` // nginx version, "1.15.0"; Tengine counts by the nginx that it was made from
+	Why     string `json:"why"`
+	CFlags  string `json:"cflags,omitempty"`
+	File    string `json:"file,omitempty"` // relative to the source's directory
+	Find    string `json:"find,omitempty"`
+	Replace string `json:"replace,omitempty"`
+}
+
+// BuildSource is one place to get a source from; exactly one of URL, Path, Git, Debian and Text is set.
 type BuildSource struct {
-	URL    string `json:"url,omitempty"`
-	SHA256 string `json:"sha256,omitempty"` // compulsory with URL
-	Path   string `json:"path,omitempty"`   // archive or directory on the host
-	Git    string `json:"git,omitempty"`
-	Commit string `json:"commit,omitempty"`
-	Debian string `json:"debian,omitempty"` // source package
-	Suite  string `json:"suite,omitempty"`  // "" = the host's own
+	URL     string            `json:"url,omitempty"`
+	SHA256  string            `json:"sha256,omitempty"` // compulsory with URL
+	Path    string            `json:"path,omitempty"`   // archive (tar.gz, tar.xz, tar.bz2, tar, zip) or directory on the host
+	Git     string            `json:"git,omitempty"`
+	Commit  string            `json:"commit,omitempty"`
+	Debian  string            `json:"debian,omitempty"`  // source package
+	Suite   string            `json:"suite,omitempty"`   // "" = the host's own
+	Version string            `json:"version,omitempty"` // upstream version of the source package; "" = the newest
+	Text    map[string]string `json:"text,omitempty"`    // relative path → content: a program small enough to stand in the experiment
 }
 
-// Build is a finished server binary on one host.
+// Build is a finished server on one host.
 type Build struct {
-	ID         string            `json:"id"`     // hash of recipe, source, compiler, distribution and architecture
-	Recipe     string            `json:"recipe"` // name
-	Binary     string            `json:"binary"` // absolute path on the host
+	ID         string            `json:"id"`            // hash of recipe, source, compiler, distribution and architecture
+	Recipe     string            `json:"recipe"`        // name
+	Dir        string            `json:"dir,omitempty"` // absolute path on the host, for which {build} stands in a Serving; "" of an installed server
+	Binary     string            `json:"binary"`        // absolute path on the host
 	Version    string            `json:"version"`
-	Configured string            `json:"configured"` // output of -V
+	Configured string            `json:"configured"` // output of -V, or of the recipe's version command
 	Compiler   string            `json:"compiler"`
 	Sources    map[string]string `json:"sources"` // what was used → SHA-256
 	Notes      []string          `json:"notes,omitempty"`
@@ -39,54 +97,41 @@ type Build struct {
 	Cached     bool              `json:"cached"`
 	Log        string            `json:"log"` // path of the build log on the host
 
+	Modules   []string  `json:"modules,omitempty"`   // compiled in, as the binary says; sorted
+	Dynamic   []string  `json:"dynamic,omitempty"`   // shared objects to load, relative to Dir, absolute for an installed server; in the order of loading
+	Libraries []Library `json:"libraries,omitempty"` // that the binary is linked with, by name
+	Env       []string  `json:"env,omitempty"`       // KEY=value that the binary needs to start; {build} for Dir
+	MadeBy    string    `json:"made_by,omitempty"`   // user that compiled
+
 	Distribution string   `json:"distribution,omitempty"` // that it was made on, "debian 12"
 	Architecture string   `json:"architecture,omitempty"` // as Go names it
 	Identity     string   `json:"identity,omitempty"`     // hash of recipe, distribution and architecture, whatever the compiler
 	From         HostName `json:"from,omitempty"`         // the host that it was copied from; "" = made where it is
 }
 
-// Serving is a server to start: complete, except for {prefix}, which the agent replaces by a fresh directory.
-type Serving struct {
-	Target     HostName          `json:"target"`
-	State      string            `json:"state"`
-	Recipe     string            `json:"recipe"`             // name of the build
-	Build      Build             `json:"build"`              // filled by conduct when built
-	Config     string            `json:"config"`             // nginx.conf
-	Files      map[string]string `json:"files,omitempty"`    // relative to {prefix} → content
-	Bodies     map[string]int64  `json:"bodies,omitempty"`   // relative to {prefix} → size of a generated body, the same everywhere
-	Expect     []Setting         `json:"expect,omitempty"`   // directives to find in nginx -T; nofile to find in /proc/PID/limits
-	Port       int               `json:"port"`               // of the site
-	StatusPort int               `json:"status_port"`        // of stub_status, path /status
-	URLs       []string          `json:"urls"`               // paths to probe
-	CPUs       []int             `json:"cpus,omitempty"`     // affinity
-	Nofile     int               `json:"nofile,omitempty"`   // RLIMIT_NOFILE of the master, 0 = leave
-	Nproc      int               `json:"nproc,omitempty"`    // RLIMIT_NPROC of the master, 0 = leave
-	Deadline   Duration          `json:"deadline_s"`         // to become ready
-	Campaign   CampaignID        `json:"campaign,omitempty"` // filled by conduct
+// Library is a shared library that a binary uses.
+type Library struct {
+	Name    string `json:"name"`              // libssl.so.3
+	Path    string `json:"path"`              // real path, links resolved
+	Version string `json:"version,omitempty"` // of the package that owns it, as the package manager says; "" unknown
 }
 
-// Server is a running server as read back.
-type Server struct {
-	Serving      string           `json:"serving"`        // state it was started for
-	Port         int              `json:"port,omitempty"` // of the site
-	Master       int              `json:"master_pid"`
-	Workers      []int            `json:"worker_pids"`
-	Prefix       string           `json:"prefix,omitempty"`    // its fresh directory; the error log is logs/error.log inside
-	Effective    string           `json:"effective,omitempty"` // nginx -T, with {prefix} for the directory, so that equal servers have equal texts
-	EffectiveSHA string           `json:"effective_sha256"`
-	NofileSoft   int              `json:"nofile_soft"` // of the workers
-	NofileHard   int              `json:"nofile_hard"`
-	NprocSoft    int              `json:"nproc_soft,omitempty"` // of the workers; -1 is none, 0 not read
-	Backlog      int              `json:"backlog"`              // in force, read from the listening socket
-	Probes       map[string]Probe `json:"probes"`               // per URL path
-	ReadBack     []Applied        `json:"read_back,omitempty"`
-	StartedS     float64          `json:"started_s"` // time from exec to the first answered probe
+// KeptBuild is a build in a host's cache.
+type KeptBuild struct {
+	Build
+	SizeBytes int64     `json:"size_bytes"`
+	Made      time.Time `json:"made"`
+	Used      time.Time `json:"used"` // last time that a campaign asked for it
 }
 
-// Probe is what one request was answered; every later response is held against it.
-type Probe struct {
-	Status      int    `json:"status"`
-	HeaderBytes int    `json:"header_bytes"` // keep-alive response
-	BodyBytes   int64  `json:"body_bytes"`
-	BodySHA256  string `json:"body_sha256"`
+// Trial asks a host what its finished build says of a configuration; nothing is made and nothing stays.
+type Trial struct {
+	Recipe  Recipe  `json:"recipe"`
+	Serving Serving `json:"serving"`
+}
+
+// Tried is the answer to a Trial.
+type Tried struct {
+	Build   *Build `json:"build,omitempty"`   // nil: not made yet, nothing could be tried
+	Refused string `json:"refused,omitempty"` // in the server's own words; "" = it takes the configuration
 }

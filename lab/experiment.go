@@ -35,8 +35,9 @@ type Role string
 
 // The roles.
 const (
-	RoleTarget Role = "target" // the system under test
-	RoleLoad   Role = "load"   // a load generator
+	RoleTarget   Role = "target"   // the system under test
+	RoleLoad     Role = "load"     // a load generator
+	RoleUpstream Role = "upstream" // serves what a target passes requests to
 )
 
 // Host is a machine of the experiment. Exactly one of Local, Address and Docker is set.
@@ -93,7 +94,7 @@ type ServerSpec struct {
 	Build      string            `json:"build"` // key of Experiment.Builds
 	Port       int               `json:"port"`
 	StatusPort int               `json:"status_port"`          // stub_status listener, default Port+1
-	Site       string            `json:"site"`                 // empty-gif, hello, echo, sleep, file
+	Site       string            `json:"site"`                 // empty-gif, hello, echo, sleep, file, proxy, template
 	BodyBytes  int64             `json:"body_bytes,omitempty"` // of site file
 	SleepS     float64           `json:"sleep_s,omitempty"`    // of site sleep
 	CPUs       string            `json:"cpus,omitempty"`       // "0-3", "auto" (half of the cores when load shares the host), "" not pinned
@@ -101,6 +102,32 @@ type ServerSpec struct {
 	Nproc      int               `json:"nproc,omitempty"`      // process limit of the server's user, 0 = the host's own
 	Restart    Restart           `json:"restart"`              // when a server is started afresh
 	Nginx      map[string]string `json:"nginx,omitempty"`      // directive with context ("events.worker_connections") → value
+	User       string            `json:"user,omitempty"`       // that the workers run as; "" = the server's own choice
+	TLS        *TLS              `json:"tls,omitempty"`        // nil = plain HTTP
+	Bodies     map[string]int64  `json:"bodies,omitempty"`     // of site file: path → size in bytes, beside those of BodyBytes
+	Template   map[string]string `json:"template,omitempty"`   // of site template: relative path → content; TemplateRoot is what nginx is started with
+	Upstream   *Upstream         `json:"upstream,omitempty"`   // of site proxy
+	Command    *ServerCommand    `json:"command,omitempty"`    // starts what is not nginx; see Experiment.CommandOf
+	Count      *Count            `json:"count,omitempty"`      // where a server without stub_status tells how many requests it served
+}
+
+// TemplateRoot is the file of a template that nginx is started with.
+const TemplateRoot = "nginx.conf"
+
+// Upstream is the server that a reverse proxy passes its requests to.
+type Upstream struct {
+	Host      HostName   `json:"host"`                // with the role upstream
+	KeepAlive int        `json:"keepalive,omitempty"` // idle connections kept by each worker; 0 = a new connection for each request
+	Server    ServerSpec `json:"server"`              // without an upstream of its own
+}
+
+// CommandOf is how the server of a recipe is started, nil as nginx is: by its own command, else by that of the server
+// section when the section is about this build or the build is none of nginx.
+func (e Experiment) CommandOf(r Recipe) *ServerCommand {
+	if r.Command == nil && (!r.IsNginx() || r.Name == e.Server.Build) {
+		return e.Server.Command
+	}
+	return r.Command
 }
 
 // Restart is when a server is started afresh.

@@ -30,21 +30,23 @@ type Facts struct {
 	NofileSoft     int               `json:"nofile_soft"`
 	NofileHard     int               `json:"nofile_hard"`
 	NrOpen         int               `json:"nr_open"`
-	Root           bool              `json:"root"`             // the agent runs as root
-	CanInstall     bool              `json:"can_install"`      // root, or sudo -n works, and a known package manager
-	RaiseNofile    bool              `json:"raise_nofile"`     // CAP_SYS_RESOURCE: the hard limit may be raised
-	Sysctls        map[string]string `json:"sysctls"`          // everything readable under /proc/sys, dotted names
-	SysctlWritable map[string]bool   `json:"sysctl_writable"`  // of the names the experiment uses: may the agent write it
-	Knobs          []KnobFact        `json:"knobs,omitempty"`  // of the query's knobs, in its order
-	Limits         map[string]Rlimit `json:"limits,omitempty"` // of the agent, by the name of prlimit(1): "nofile", "nproc"
-	Commands       map[string]string `json:"commands"`         // tools asked for → absolute path; absent when missing
-	Packages       map[string]string `json:"packages"`         // packages asked for → installed version; absent when missing
-	PortsInUse     []int             `json:"ports_in_use"`     // listening TCP ports
-	ToolVersions   map[string]string `json:"tool_versions"`    // tool → what it says of itself
-	Compiler       string            `json:"compiler"`         // first line of cc --version; "" when none
-	LogBytesFree   int64             `json:"disk_free_bytes"`  // where builds and logs go
-	Agent          string            `json:"agent"`            // version hash of the agent
-	StateDir       string            `json:"state_dir"`        // where the agent keeps journal and builds
+	Root           bool              `json:"root"`                 // the agent runs as root
+	CanInstall     bool              `json:"can_install"`          // root, or sudo -n works, and a known package manager
+	NoInstall      bool              `json:"no_install,omitempty"` // the person forbids installing: CanInstall is false for that reason
+	Users          map[string]int    `json:"users,omitempty"`      // users asked for → uid; absent when there is none of that name
+	RaiseNofile    bool              `json:"raise_nofile"`         // CAP_SYS_RESOURCE: the hard limit may be raised
+	Sysctls        map[string]string `json:"sysctls"`              // everything readable under /proc/sys, dotted names
+	SysctlWritable map[string]bool   `json:"sysctl_writable"`      // of the names the experiment uses: may the agent write it
+	Knobs          []KnobFact        `json:"knobs,omitempty"`      // of the query's knobs, in its order
+	Limits         map[string]Rlimit `json:"limits,omitempty"`     // of the agent, by the name of prlimit(1): "nofile", "nproc"
+	Commands       map[string]string `json:"commands"`             // tools asked for → absolute path; absent when missing
+	Packages       map[string]string `json:"packages"`             // packages asked for → installed version; absent when missing
+	PortsInUse     []int             `json:"ports_in_use"`         // listening TCP ports
+	ToolVersions   map[string]string `json:"tool_versions"`        // tool → what it says of itself
+	Compiler       string            `json:"compiler"`             // first line of cc --version; "" when none
+	LogBytesFree   int64             `json:"disk_free_bytes"`      // where builds and logs go
+	Agent          string            `json:"agent"`                // version hash of the agent
+	StateDir       string            `json:"state_dir"`            // where the agent keeps journal and builds
 }
 
 // NIC is a network interface.
@@ -67,6 +69,7 @@ type FactsQuery struct {
 	Knobs    []Setting `json:"knobs,omitempty"` // knobs of a host other than sysctls, with the values asked for
 	Commands []string  `json:"commands,omitempty"`
 	Packages []string  `json:"packages,omitempty"`
+	Users    []string  `json:"users,omitempty"`
 	Brief    bool      `json:"brief,omitempty"` // only who answers: names, agent, architecture, state directory, root
 }
 

@@ -34,7 +34,9 @@ type Command struct {
 	CPUs     []int             `json:"cpus,omitempty"`
 	Nofile   int               `json:"nofile,omitempty"`
 	Nproc    int               `json:"nproc,omitempty"`
-	Deadline Duration          `json:"deadline_s"` // then SIGINT, 5 s, SIGKILL to the group
+	User     string            `json:"user,omitempty"` // that it runs as, with that user's groups; "" = as the agent
+	Nice     int               `json:"nice,omitempty"` // added to the priority that commands have
+	Deadline Duration          `json:"deadline_s"`     // then SIGINT, 5 s, SIGKILL to the group
 	Campaign CampaignID        `json:"campaign,omitempty"`
 	Share    Share             `json:"share"` // its part of the load point
 }

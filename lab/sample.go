@@ -9,10 +9,13 @@ type Watch struct {
 	Avoid      []int    `json:"avoid,omitempty"` // CPUs to keep off while sampling, as far as others are there: those of a pinned server
 	Server     bool     `json:"server"`          // with the server's processes, its listeners and stub_status
 	StatusPort int      `json:"status_port,omitempty"`
-	Ports      []int    `json:"ports,omitempty"` // listening sockets to read
-	Held       bool     `json:"held,omitempty"`  // the samples are sent together at the end of Count, so that sending disturbs no run; a cancelled watch has none
-	Load       bool     `json:"load"`            // with the armed load processes
-	Slabs      bool     `json:"slabs,omitempty"` // with the named slab caches (root)
+	ServedBy   *Count   `json:"served_by,omitempty"` // of a server without stub_status: where it tells its requests
+	Port       int      `json:"port,omitempty"`      // of the site, for ServedBy.URL
+	TLS        bool     `json:"tls,omitempty"`       // … which speaks TLS
+	Ports      []int    `json:"ports,omitempty"`     // listening sockets to read
+	Held       bool     `json:"held,omitempty"`      // the samples are sent together at the end of Count, so that sending disturbs no run; a cancelled watch has none
+	Load       bool     `json:"load"`                // with the armed load processes
+	Slabs      bool     `json:"slabs,omitempty"`     // with the named slab caches (root)
 }
 
 // Sample is one reading of the monitors at one moment on one host. Counters are cumulative, as the kernel gives them.
@@ -27,6 +30,7 @@ type Sample struct {
 	Sockets       map[string]int64  `json:"sockets,omitempty"` // sockstat: tcp_inuse, tcp_orphan, tcp_tw, tcp_alloc, tcp_mem_pages
 	Listeners     []Listener        `json:"listeners,omitempty"`
 	Status        *ServerStatus     `json:"status,omitempty"` // absent: the poll was not answered within its time-out
+	Served        *Served           `json:"served,omitempty"` // by Watch.ServedBy; absent as Status is
 	Memory        MemorySample      `json:"memory"`
 	Slabs         map[string]int64  `json:"slab_bytes,omitempty"` // named cache → active objects × size
 	ErrorLog      []string          `json:"error_log,omitempty"`  // new lines of the server's error log since the sample before, at most 20
@@ -119,6 +123,13 @@ type ServerStatus struct {
 	Reading  int    `json:"reading"`
 	Writing  int    `json:"writing"`
 	Waiting  int    `json:"waiting"`
+	Polls    uint64 `json:"polls"`
+}
+
+// Served is one reading of the count of a server without stub_status, as the server tells it: with what Polls, the lab's
+// own requests so far, have added (Server.PerPoll each).
+type Served struct {
+	Requests uint64 `json:"requests"`
 	Polls    uint64 `json:"polls"`
 }
 

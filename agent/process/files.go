@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"ngxlab/lab"
 )
 
 // write fills the fresh directory: configuration, files and generated bodies.
@@ -23,11 +24,11 @@ func (sv *serving) write() error {
 	if err := writeFiles(sv.prefix, files); err != nil {
 		return err
 	}
-	for name, sizeBytes := range sv.asked.Bodies {
+	for name, body := range sv.asked.Bodies {
 		if !filepath.IsLocal(name) {
 			return fmt.Errorf("write body %q: it would lie outside the server's directory", name)
 		}
-		if err := writeBody(filepath.Join(sv.prefix, name), sizeBytes); err != nil {
+		if err := writeBody(filepath.Join(sv.prefix, name), body.Bytes); err != nil {
 			return fmt.Errorf("write body %s: %w", name, err)
 		}
 	}
@@ -83,9 +84,6 @@ func enterable(dir string, ours bool) error {
 	return fmt.Errorf("the workers of a server cannot enter %s (mode %v); chmod o+x it, or give the agent another --dir", dir, info.Mode().Perm())
 }
 
-// bodySeed makes bodies the same on every host and in every campaign.
-const bodySeed = 20140917
-
 // writeBody writes a body of printable noise: it compresses like packed data, to three quarters.
 func writeBody(path string, sizeBytes int64) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -96,7 +94,7 @@ func writeBody(path string, sizeBytes int64) error {
 		return err
 	}
 	buffered := bufio.NewWriterSize(f, 1<<16)
-	_, err = io.CopyN(buffered, &noise{random: rand.NewPCG(bodySeed, bodySeed)}, sizeBytes)
+	_, err = io.CopyN(buffered, lab.BodyNoise(), sizeBytes)
 	if err == nil {
 		err = buffered.Flush()
 	}
@@ -104,26 +102,4 @@ func writeBody(path string, sizeBytes int64) error {
 		err = closed
 	}
 	return err
-}
-
-// letters are those of base64.
-const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-
-// noise reads as random letters, ten from each number.
-type noise struct {
-	random *rand.PCG
-	bits   uint64
-	left   int
-}
-
-func (n *noise) Read(p []byte) (int, error) {
-	for i := range p {
-		if n.left == 0 {
-			n.bits, n.left = n.random.Uint64(), 10
-		}
-		p[i] = letters[n.bits&63]
-		n.bits >>= 6
-		n.left--
-	}
-	return len(p), nil
 }

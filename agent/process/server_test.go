@@ -144,7 +144,7 @@ func TestServersThatCannotBeAreExplained(t *testing.T) {
 		{"path that is not there", func(s *lab.Serving) { s.URLs = []string{"/nowhere"} }, "probe /nowhere: status 404"},
 		{"no answer", func(s *lab.Serving) { s.StatusPort, s.Deadline = 1, lab.Seconds(0.3) }, "not ready within 300ms"},
 		{"file outside", func(s *lab.Serving) { s.Files = map[string]string{"../x": ""} }, "outside its directory"},
-		{"body outside", func(s *lab.Serving) { s.Bodies = map[string]int64{"/x": 1} }, "outside the server's directory"},
+		{"body outside", func(s *lab.Serving) { s.Bodies = map[string]lab.Body{"/x": {Bytes: 1}} }, "outside the server's directory"},
 		{"no binary", func(s *lab.Serving) { s.Build.Binary = "/nowhere/nginx" }, "/nowhere/nginx"},
 	}
 	for _, test := range tests {

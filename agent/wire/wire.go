@@ -9,7 +9,7 @@ import (
 )
 
 // Protocol is the version of all that follows. Both ends must have the same.
-const Protocol = 2
+const Protocol = 3
 
 // The paths, each with its request and the type of its Reply, or of the items of its stream of Lines.
 const (
@@ -23,6 +23,9 @@ const (
 	PathBuild     = "/build"     // lab.Recipe → stream of log lines and one lab.Build
 	PathExport    = "/export"    // lab.Build → a build as one stream of bytes: see EndTrailer
 	PathImport    = "/import"    // a line of JSON with a lab.Build, then the stream of PathExport → Reply[lab.Build]: see below
+	PathBuilds    = "/builds"    // None → Reply[[]lab.KeptBuild]
+	PathUnbuild   = "/unbuild"   // Unbuild → Reply[lab.Cleaned]
+	PathTry       = "/try"       // lab.Trial → Reply[lab.Tried]
 	PathServe     = "/serve"     // lab.Serving → stream of one lab.Server, kept open until the server shall stop
 	PathArm       = "/arm"       // []lab.Command → Reply[lab.Armed]; no commands: ends every set that still waits
 	PathFire      = "/fire"      // Fire → Reply[[]lab.Process]
@@ -77,6 +80,11 @@ type Apply struct {
 // Install asks for packages of the host's package manager.
 type Install struct {
 	Packages []string `json:"packages"`
+}
+
+// Unbuild asks to remove builds from the host's cache, by their IDs or beginnings of them that fit one build only.
+type Unbuild struct {
+	IDs []string `json:"ids"`
 }
 
 // Fire asks to let an armed set go.

@@ -72,8 +72,12 @@ func serving(in Input, hold bool, over []lab.Setting) (lab.Serving, error) {
 	}
 	s := lab.Serving{
 		Target: in.Target.Name, State: in.State.Name, Recipe: in.Recipe.Name, Port: in.Spec.Port, StatusPort: statusPort(in.Spec),
-		URLs: in.URLs, CPUs: in.CPUs, Deadline: lab.Duration{Duration: readyDeadline}, Bodies: bodies(in),
+		URLs: in.URLs, CPUs: in.CPUs, Deadline: lab.Duration{Duration: readyDeadline},
 		Nofile: limit(in, lab.KnobNofile, in.Spec.Nofile), Nproc: limit(in, lab.KnobNproc, in.Spec.Nproc),
+	}
+	var err error
+	if s.Bodies, err = bodies(in); err != nil {
+		return lab.Serving{}, err
 	}
 	conf, placed, err := configured(in, hold, over)
 	if err != nil {

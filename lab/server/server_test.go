@@ -56,7 +56,7 @@ func TestEverySiteServesItsDefaultURL(t *testing.T) {
 	in.URLs = []string{"/1k.bin?x=1", "/sub/", "/../up"}
 	s := mustServe(t, in)
 	for _, name := range []string{"html/file", "html/1k.bin", "html/sub/index.html", "html/up"} {
-		if s.Bodies[name] != 1024 {
+		if s.Bodies[name].Bytes != 1024 {
 			t.Errorf("no body %s of 1024 bytes in %v", name, s.Bodies)
 		}
 	}

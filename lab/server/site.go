@@ -60,19 +60,23 @@ func has(r lab.Recipe, module string) bool {
 }
 
 // bodies are the files of site file: one of body_bytes for each path that is asked for.
-func bodies(in Input) map[string]int64 {
+func bodies(in Input) (map[string]lab.Body, error) {
 	if in.Spec.Site != "file" {
-		return nil
+		return nil, nil
 	}
-	files := map[string]int64{}
+	body, err := lab.NewBody(in.Spec.BodyBytes)
+	if err != nil {
+		return nil, err
+	}
+	files := map[string]lab.Body{}
 	for _, url := range append([]string{DefaultURL("file")}, in.URLs...) {
 		name, _, _ := strings.Cut(url, "?")
 		if strings.HasSuffix(name, "/") {
 			name += "index.html"
 		}
 		if name != HoldURL {
-			files[path.Join("html", path.Clean(name))] = in.Spec.BodyBytes
+			files[path.Join("html", path.Clean(name))] = body
 		}
 	}
-	return files
+	return files, nil
 }

@@ -26,7 +26,7 @@ func Agent(t testing.TB) string {
 	agent.Lock()
 	defer agent.Unlock()
 	if agent.path == "" {
-		path, err := buildAgent(t.Context(), cacheDir(t))
+		path, err := buildAgent(t.Context(), CacheDir(t))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func Nginx(t testing.TB) lab.Build {
 	Require(t, "cc", "make")
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
-	b, err := build.Cache{Dir: cacheDir(t)}.Build(ctx, Recipe(), io.Discard)
+	b, err := build.Cache{Dir: CacheDir(t)}.Build(ctx, Recipe(), io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,8 +92,8 @@ func free(port int) bool {
 	return l.Close() == nil
 }
 
-// cacheDir is $NGXLAB_TEST_CACHE, or ngxlab-test in the user's cache.
-func cacheDir(t testing.TB) string {
+// CacheDir is $NGXLAB_TEST_CACHE, or ngxlab-test in the user's cache.
+func CacheDir(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("NGXLAB_TEST_CACHE")
 	if dir == "" {

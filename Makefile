@@ -36,7 +36,7 @@ demo: ## run the quickstart study on this machine and write its report to out/de
 	@scripts/demo
 
 test: ## install what the tests need and run them all
-	@scripts/need gcc libc6-dev make patch wrk apache2-utils libpcre2-dev zlib1g-dev iproute2 procps openssh-server sudo debootstrap curl zsh fish tcsh
+	@scripts/need gcc libc6-dev make patch wrk apache2-utils libpcre2-dev zlib1g-dev iproute2 procps libssl-dev nghttp2-client xz-utils openssh-server sudo debootstrap curl zsh fish tcsh
 	@$(DOCKER)
 	scripts/with-docker $(GO) test -race -timeout 30m ./...
 

@@ -1,7 +1,9 @@
 package standin
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -49,8 +51,8 @@ func Nginx(t testing.TB) string {
 	return dir
 }
 
-// Archive makes the stand-in in the format of the extension (tar.gz, tar.xz, zip) in a folder of the test's own, and
-// returns the archive's path; with the extension "" it is the folder itself.
+// Archive makes the stand-in in the format of the extension (tar.gz, tar.xz, zip) and returns the archive's path, which
+// is the same for all tests, so that they share its builds too. With the extension "" it is a folder of the test's own.
 func (s Source) Archive(t testing.TB, nginx, extension string) string {
 	t.Helper()
 	dir, err := s.Make(nginx, t.TempDir())
@@ -60,8 +62,34 @@ func (s Source) Archive(t testing.TB, nginx, extension string) string {
 	if extension == "" {
 		return dir
 	}
-	to := strings.Join([]string{dir, extension}, ".")
-	if err := Pack(t.Context(), dir, to); err != nil {
+	made := strings.Join([]string{dir, extension}, ".")
+	if err := Pack(t.Context(), dir, made); err != nil {
+		t.Fatal(err)
+	}
+	return keep(t, made)
+}
+
+// keep copies a file into the cache of the tests, whole or not at all, and returns its path there.
+func keep(t testing.TB, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shelf := filepath.Join(testlab.CacheDir(t), "standin")
+	if err := os.MkdirAll(shelf, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(shelf, filepath.Base(path))
+	if have, err := os.ReadFile(to); err == nil && bytes.Equal(have, content) {
+		return to
+	}
+	file, err := os.CreateTemp(shelf, ".new-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.Write(content)
+	if err := errors.Join(err, file.Chmod(0o644), file.Close(), os.Rename(file.Name(), to)); err != nil {
 		t.Fatal(err)
 	}
 	return to

@@ -148,7 +148,7 @@ steps:
 
 	m.experiment("bad", strings.Replace(study, "build: tengine-2.1, ", "build: nginx-1.6, ", 1))
 	code := m.do("plan", "DIR/bad.yaml")
-	m.mustBeTold(code, 12, `unknown directive "reuse_port"`, "")
+	m.mustBeTold(code, 13, `unknown directive "reuse_port"`, "")
 }
 
 // TestPackageAndInstalledServerAreUsedAndTheHostStaysAsItWas serves the distribution's package without installing it, and

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"ngxlab/lab"
@@ -9,6 +10,7 @@ import (
 // What parts of a campaign take, as measured on a machine of 2 cores (METHOD, DESIGN §15).
 const (
 	buildTime   = 45 * time.Second       // configure and make of nginx
+	unpackTime  = 15 * time.Second       // index and packages of a distribution, unpacked
 	installTime = 20 * time.Second       // packages of one host
 	startTime   = 500 * time.Millisecond // a fresh server, checked and probed
 	betweenRuns = 100 * time.Millisecond // neither load nor cool-down: yardsticks, clocks, the store
@@ -30,17 +32,44 @@ func (p *planner) estimate() {
 	p.plan.EstimateMax = lab.Duration{Duration: fixed + most}
 }
 
-// preparation is packages, builds, and one start of every server to see that it works. Targets of one distribution and
-// architecture share a build.
+// preparation is packages, builds, and one start of every server to see that it works.
 func (p *planner) preparation() time.Duration {
+	all := time.Duration(len(p.plan.Packages))*installTime + time.Duration(len(p.plan.Servings))*startTime
+	for _, r := range p.plan.Builds {
+		all += makingTime(p.plan, r)
+	}
+	return all
+}
+
+// makingTime is how long a build takes on all hosts that need it: those of one distribution and architecture share what is
+// compiled.
+func makingTime(pl lab.Plan, r lab.Recipe) time.Duration {
 	platforms := map[[2]string]bool{}
-	for _, target := range p.targets {
-		f := p.facts[target.Name]
+	for _, host := range buildHosts(pl, r.Name) {
+		f := pl.Facts[host]
 		platforms[[2]string{f.Distribution, f.Architecture}] = true
 	}
-	return time.Duration(len(p.plan.Packages))*installTime +
-		time.Duration(len(p.plan.Builds)*len(platforms))*buildTime +
-		time.Duration(len(p.plan.Servings))*startTime
+	each := buildTime
+	switch {
+	case r.Installed != "":
+		each = 0
+	case len(r.Package) > 0:
+		each = unpackTime
+	}
+	return time.Duration(len(platforms)) * each
+}
+
+// buildHosts are those that a server of the build runs on, in the order of the servings.
+func buildHosts(pl lab.Plan, build string) []lab.HostName {
+	var hosts []lab.HostName
+	for _, s := range pl.Servings {
+		for at := &s; at != nil; at = at.Upstream {
+			if at.Recipe == build && !slices.Contains(hosts, at.Target) {
+				hosts = append(hosts, at.Target)
+			}
+		}
+	}
+	return hosts
 }
 
 func (p *planner) roundTime() time.Duration {

@@ -11,7 +11,7 @@ func TestNginxConfHasOneSiteAndTheStatusListener(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for text, times := range map[string]int{"location": 2, "listen 8081;": 1, "listen 127.0.0.1:8082;": 1, "stub_status;": 1, "/hold": 0, "{{": 0, "<no value>": 0} {
+		for text, times := range map[string]int{"location": 2, "listen 8081;": 1, "listen 127.0.0.1:8082;": 1, "stub_status on;": 1, "/hold": 0, "{{": 0, "<no value>": 0} {
 			if got := strings.Count(conf, text); got != times {
 				t.Errorf("%s: %q occurs %d times, want %d:\n%s", site, text, got, times, conf)
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,46 +14,137 @@ import (
 	"ngxlab/templates"
 )
 
-// configured renders the configuration and edits the directives in.
-func configured(in Input, hold bool, over []lab.Setting) ([]byte, []placed, error) {
-	text, err := templates.NginxConf(templates.Nginx{
-		Listen: listen(in.Target, in.Address, in.Spec.Port), Status: net.JoinHostPort(lab.Loopback, strconv.Itoa(statusPort(in.Spec))),
-		Site: in.Spec.Site, Sleep: strconv.FormatFloat(in.Spec.SleepS, 'f', -1, 64), Hold: hold,
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	conf, list := []byte(text), directives(in, over)
-	for _, d := range list {
-		if hold && d.setting.Absent && d.place.name == "map" {
-			return nil, nil, errors.New("directive http.map cannot be removed from the server for held connections, whose probe needs one")
-		}
-		if conf, err = d.edit(conf); err != nil {
-			return nil, nil, err
-		}
-	}
-	return conf, list, nil
+// tree is a configuration, and where the site stands in it.
+type tree struct {
+	files    nginxconf.Files
+	paths    map[string]nginxconf.Path // of the contexts
+	homeless string                    // why there is no location; "" when there is one
 }
 
-// Present is the value that the configuration has of a directive before any step, by the template or the server section:
-// as an experiment would write it, but for white space and quotes (Same). It is false when there is none, which for
-// most directives means nginx's own default.
+// configured makes the configuration and edits the directives in.
+func configured(in Input, hold bool, over []lab.Setting) (tree, []placed, error) {
+	begin := rendered
+	if in.Spec.Site == siteTemplate {
+		begin = templated
+	}
+	t, err := begin(in, hold)
+	if err != nil {
+		return tree{}, nil, err
+	}
+	list := directives(in, over)
+	for _, d := range list {
+		if hold && d.setting.Absent && d.place.name == "map" {
+			return tree{}, nil, errors.New("directive http.map cannot be removed from the server for held connections, whose probe needs one")
+		}
+		if t, err = t.edited(d); err != nil {
+			return tree{}, nil, err
+		}
+	}
+	return t, list, nil
+}
+
+// rendered is the configuration of a site of the lab's own.
+func rendered(in Input, hold bool) (tree, error) {
+	n := templates.Nginx{
+		Modules: loaded(in.Recipe), Listen: listen(in.Target, in.Address, in.Spec.Port), Port: in.Spec.Port, Status: statusAddress(in),
+		Site: in.Spec.Site, Sleep: strconv.FormatFloat(in.Spec.SleepS, 'f', -1, 64), Hold: hold,
+		TLS: in.Spec.TLS != nil, HTTP2: http2(in), HTTP3: in.Spec.TLS != nil && in.Spec.TLS.HTTP3,
+	}
+	if in.Spec.Site == siteProxy && in.Upstream != nil {
+		n.Upstream = net.JoinHostPort(in.Via, strconv.Itoa(in.Upstream.Port))
+		if in.Spec.Upstream != nil {
+			n.KeepAlive = in.Spec.Upstream.KeepAlive
+		}
+	}
+	text, err := templates.NginxConf(n)
+	if err != nil {
+		return tree{}, err
+	}
+	const root = lab.TemplateRoot
+	return tree{files: nginxconf.Files{Root: root, Text: map[string][]byte{root: []byte(text)}}, paths: paths}, nil
+}
+
+// statusAddress is where stub_status listens, "" when it does not.
+func statusAddress(in Input) string {
+	port := counting(in)
+	if port == 0 {
+		return ""
+	}
+	return net.JoinHostPort(lab.Loopback, strconv.Itoa(port))
+}
+
+// loaded are the modules that the configuration loads.
+func loaded(r lab.Recipe) []string {
+	var all []string
+	for _, name := range DynamicModules(r) {
+		if !path.IsAbs(name) {
+			name = "{build}/" + name
+		}
+		all = append(all, name)
+	}
+	return all
+}
+
+// into puts the files into a serving.
+func (t tree) into(s *lab.Serving) {
+	for name, content := range t.files.Text {
+		text := marks.Replace(string(content))
+		if name == t.files.Root {
+			s.Config = text
+			continue
+		}
+		if s.Files == nil {
+			s.Files = map[string]string{}
+		}
+		s.Files[strings.TrimPrefix(name, prefixMark+"/")] = text
+	}
+}
+
+// delayS is how long a request of the site waits: echo_sleep in its location, when that is a plain number of seconds.
+func (t tree) delayS() float64 {
+	if t.homeless != "" {
+		return 0
+	}
+	text, found, err := t.files.Value(t.paths["location"], "echo_sleep")
+	if err != nil || !found {
+		return 0
+	}
+	delay, err := strconv.ParseFloat(lab.Unquoted(text), 64)
+	if err != nil || delay < 0 {
+		return 0
+	}
+	return delay
+}
+
+// user is whom the workers run as, "" when no directive says.
+func user(list []placed) string {
+	for _, p := range list {
+		if words := strings.Fields(p.setting.Value); p.place.name == "user" && !p.setting.Absent && len(words) > 0 {
+			return lab.Unquoted(words[0])
+		}
+	}
+	return ""
+}
+
+// Present is the value that the configuration of nginx has of a directive before any step, by the template or the server
+// section: as an experiment would write it, but for white space and quotes (Same). It is false when there is none, which
+// for most directives means nginx's own default.
 func Present(in Input, directive string) (value string, present bool) {
-	in.State.Settings = nil
-	conf, _, err := configured(in, false, nil)
+	in.State.Settings, in.URLs = nil, asked(in)
+	t, _, err := configured(in, false, nil)
 	if err != nil {
 		return "", false
 	}
 	p := locate(directive)
 	switch {
-	case p.problem != nil:
+	case p.problem != nil, p.context == "location" && t.homeless != "":
 		return "", false
 	case p.parameter != "":
-		value, present, err = nginxconf.Parameter(conf, p.path, p.name, p.parameter)
+		value, present, err = t.files.Parameter(t.paths[p.context], p.name, p.parameter)
 	default:
-		value, present, err = nginxconf.Value(conf, p.path, p.name)
+		value, present, err = t.files.Value(t.paths[p.context], p.name)
 	}
-	return value, present && err == nil
+	return marks.Replace(value), present && err == nil
 }
 
 // Same reports whether two values of a directive are the same to nginx.
@@ -70,27 +162,30 @@ type placed struct {
 	place   place
 }
 
-// edit puts the directive into the configuration, or takes it out.
-func (p placed) edit(conf []byte) ([]byte, error) {
+// edited puts the directive into the configuration, or takes it out.
+func (t tree) edited(p placed) (tree, error) {
 	if p.place.problem != nil {
-		return nil, p.place.problem
+		return t, p.place.problem
 	}
+	at := t.paths[p.place.context]
 	err := p.written()
 	switch {
 	case err != nil:
+	case p.place.context == "location" && t.homeless != "":
+		err = errors.New(t.homeless)
 	case p.setting.Absent && p.place.parameter != "":
-		conf, err = nginxconf.SetParameter(conf, p.place.path, p.place.name, p.place.parameter, "off")
+		t.files, err = t.files.SetParameter(at, p.place.name, p.place.parameter, "off")
 	case p.setting.Absent:
-		conf, err = nginxconf.Remove(conf, p.place.path, p.place.name)
+		t.files, err = t.files.Remove(at, p.place.name)
 	case p.place.parameter != "":
-		conf, err = nginxconf.SetParameter(conf, p.place.path, p.place.name, p.place.parameter, p.setting.Value)
+		t.files, err = t.files.SetParameter(at, p.place.name, p.place.parameter, p.setting.Value)
 	default:
-		conf, err = nginxconf.Set(conf, p.place.path, p.place.name, p.setting.Value)
+		t.files, err = t.files.Set(at, p.place.name, p.setting.Value)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("directive %s: %w", p.setting.Knob.Name, err)
+		return t, fmt.Errorf("directive %s: %w", p.setting.Knob.Name, unmarked(err))
 	}
-	return conf, nil
+	return t, nil
 }
 
 // written refuses a value in another form than the directive has.
@@ -126,6 +221,9 @@ func (p placed) expected() lab.Setting {
 // their order, and what is laid over. A later mention of one place replaces the earlier, by whatever name it goes.
 func directives(in Input, over []lab.Setting) []placed {
 	var all []lab.Setting
+	if in.Spec.User != "" {
+		all = append(all, directive("user", in.Spec.User))
+	}
 	for name, value := range in.Spec.Nginx {
 		all = append(all, directive(name, value))
 	}

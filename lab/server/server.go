@@ -23,6 +23,10 @@ type Input struct {
 	CPUs    []int      // affinity; empty = not pinned
 	URLs    []string   // paths that the load asks for; empty = DefaultURL of the site
 	Recipe  lab.Recipe // of the state's build
+
+	Command  *lab.ServerCommand // how a server that is not nginx is started; nil = it is nginx
+	Upstream *lab.Serving       // of site proxy: the server that requests are passed to
+	Via      string             // of site proxy: where the target reaches the host of Upstream
 }
 
 // readyDeadline is how long a server may take until its first answer; nginx takes some milliseconds.
@@ -36,7 +40,8 @@ const HoldURL = "/hold"
 func Serving(in Input) (lab.Serving, error) { return serving(in, false, nil) }
 
 // CapacityServing makes the server that connections of a kind are held against: what would close or log them is set
-// aside, then the directives given are laid over those of the state. URLs[0] is the path to hold.
+// aside, then the directives given are laid over those of the state. URLs[0] is the path to hold. Connections of kind
+// active need nginx with a site of the lab's own.
 func CapacityServing(in Input, kind lab.HoldKind, nginx map[string]string) (lab.Serving, error) {
 	over := []lab.Setting{
 		directive("http.access_log", "off"),
@@ -47,10 +52,14 @@ func CapacityServing(in Input, kind lab.HoldKind, nginx map[string]string) (lab.
 		over = append(over, directive(name, value))
 	}
 	slices.SortStableFunc(over[3:], func(a, b lab.Setting) int { return strings.Compare(a.Knob.Name, b.Knob.Name) })
-	switch kind {
-	case lab.HoldIdle:
-		in.URLs = []string{DefaultURL(in.Spec.Site)}
-	case lab.HoldActive:
+	switch {
+	case in.Command != nil && len(nginx) > 0:
+		return lab.Serving{}, fmt.Errorf("server for held connections: %s is not nginx and takes no directives", in.Recipe.Name)
+	case kind == lab.HoldActive && (in.Command != nil || in.Spec.Site == siteTemplate):
+		return lab.Serving{}, fmt.Errorf("server for held connections: kind %q needs nginx with a site of the lab's own", kind)
+	case kind == lab.HoldIdle:
+		in.URLs = asked(in)[:1]
+	case kind == lab.HoldActive:
 		in.URLs = []string{HoldURL}
 	default:
 		return lab.Serving{}, fmt.Errorf("server for held connections: unknown kind %q", kind)
@@ -62,32 +71,68 @@ func directive(name, value string) lab.Setting {
 	return lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNginx, Name: name}, Value: value}
 }
 
-// serving renders the configuration and edits the directives in.
+// serving makes the server, and says of which target and state it is when it cannot be.
 func serving(in Input, hold bool, over []lab.Setting) (lab.Serving, error) {
-	if len(in.URLs) == 0 {
-		in.URLs = []string{DefaultURL(in.Spec.Site)}
-	}
-	if err := check(in, hold); err != nil {
+	in.URLs = asked(in)
+	s, err := started(in, hold, over)
+	if err != nil {
 		return lab.Serving{}, fmt.Errorf("server of %s in state %q: %w", in.Target.Name, in.State.Name, err)
 	}
+	return s, nil
+}
+
+// started renders the configuration and edits the directives in, or takes the command.
+func started(in Input, hold bool, over []lab.Setting) (lab.Serving, error) {
+	if err := check(in, hold); err != nil {
+		return lab.Serving{}, err
+	}
 	s := lab.Serving{
-		Target: in.Target.Name, State: in.State.Name, Recipe: in.Recipe.Name, Port: in.Spec.Port, StatusPort: statusPort(in.Spec),
-		URLs: in.URLs, CPUs: in.CPUs, Deadline: lab.Duration{Duration: readyDeadline},
+		Target: in.Target.Name, State: in.State.Name, Recipe: in.Recipe.Name, Port: in.Spec.Port, URLs: in.URLs, CPUs: in.CPUs,
+		User: in.Spec.User, TLS: in.Spec.TLS, Deadline: lab.Duration{Duration: readyDeadline},
 		Nofile: limit(in, lab.KnobNofile, in.Spec.Nofile), Nproc: limit(in, lab.KnobNproc, in.Spec.Nproc),
+	}
+	if in.Command != nil {
+		return commanded(in, s), nil
+	}
+	if s.StatusPort = counting(in); s.StatusPort == 0 {
+		s.Count = in.Spec.Count
 	}
 	var err error
 	if s.Bodies, err = bodies(in); err != nil {
 		return lab.Serving{}, err
 	}
-	conf, placed, err := configured(in, hold, over)
+	t, placed, err := configured(in, hold, over)
 	if err != nil {
-		return lab.Serving{}, fmt.Errorf("server of %s in state %q: %w", in.Target.Name, in.State.Name, err)
+		return lab.Serving{}, err
 	}
-	s.Config, s.Expect = string(conf), limits(s, placed)
+	t.into(&s)
+	s.Expect = limits(s, placed)
 	for _, p := range placed {
 		s.Expect = append(s.Expect, p.expected())
 	}
+	if in.Spec.Site == siteProxy {
+		s.Upstream = in.Upstream
+	}
+	s.User, s.DelayS, s.AtOnce = user(placed), t.delayS(), 0
+	if s.DelayS == 0 && s.Upstream != nil {
+		s.DelayS, s.AtOnce = s.Upstream.DelayS, s.Upstream.AtOnce
+	}
 	return s, nil
+}
+
+// asked are the paths of the load, or the one that the server has anyway.
+func asked(in Input) []string {
+	switch {
+	case len(in.URLs) > 0:
+		return in.URLs
+	case in.Command != nil && in.Command.Ready != "":
+		return []string{in.Command.Ready}
+	case in.Command != nil:
+		return []string{"/"}
+	case in.Spec.Site == siteProxy && in.Upstream != nil:
+		return in.Upstream.URLs
+	}
+	return []string{DefaultURL(in.Spec.Site)}
 }
 
 // listen is loopback for this machine, and the address that other hosts use where they load it: nothing else is opened
@@ -110,6 +155,14 @@ func statusPort(spec lab.ServerSpec) int {
 		return spec.StatusPort
 	}
 	return spec.Port + 1
+}
+
+// counting is the port of stub_status; 0 when the build does not have it and something else counts.
+func counting(in Input) int {
+	if in.Spec.Count != nil && !sure(in.Recipe, "stub_status") {
+		return 0
+	}
+	return statusPort(in.Spec)
 }
 
 // limits are the limits to find in force on the workers: not that of open files where worker_rlimit_nofile gives them

@@ -210,7 +210,7 @@ func TestWhatCannotBeServedIsRefused(t *testing.T) {
 		change func(*Input)
 		want   string
 	}{
-		"site":        {func(in *Input) { in.Spec.Site = "hallo" }, `there is no site "hallo"; known are echo, empty-gif, file, hello, sleep`},
+		"site":        {func(in *Input) { in.Spec.Site = "hallo" }, `there is no site "hallo"; known are echo, empty-gif, file, hello, proxy, sleep, template`},
 		"path":        {func(in *Input) { in.URLs = []string{"/hell"} }, "site hello serves /hello, not /hell"},
 		"relative":    {func(in *Input) { in.URLs = []string{"hello"} }, `url "hello" does not begin with /`},
 		"stub_status": {func(in *Input) { in.Recipe.Modules = []string{"echo"} }, "build nginx lacks the module stub_status"},

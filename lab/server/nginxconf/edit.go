@@ -7,7 +7,8 @@ import (
 )
 
 // Path names a block from the outside in; empty is the main context. An element is a directive's name alone (the
-// first block of that name) or its name and arguments as a configuration has them, as in "location = /hello".
+// first block of that name), its name and the number of the block among those of the name, from 0 ("server[1]"), or its
+// name and arguments as a configuration has them, as in "location = /hello".
 type Path []string
 
 // String is how errors name the block.
@@ -30,7 +31,8 @@ func Set(conf []byte, in Path, name, value string) ([]byte, error) {
 }
 
 // SetParameter gives every simple directive of that name in a block a parameter, such as backlog=1024 of listen: with
-// the value "on" or "true" the parameter stands alone (reuseport), with "off", "false" or "" it is removed.
+// the value "on" or "true" the parameter stands alone (reuseport), with "off", "false" or "" it is removed. A listen for
+// QUIC is left as it is: its socket is one of UDP, which takes other parameters (ngx_http_core_listen, nginx 1.26).
 func SetParameter(conf []byte, in Path, name, parameter, value string) ([]byte, error) {
 	return alone(conf, func(t tree) ([]edit, error) { return t.setParameter(in, name, parameter, value) })
 }
@@ -54,11 +56,10 @@ func Quote(arg string) string {
 
 // alone edits a configuration of one file; on an error it is returned as it was.
 func alone(conf []byte, change func(tree) ([]edit, error)) ([]byte, error) {
-	list, err := Parse(conf)
+	t, err := single(conf)
 	if err != nil {
 		return conf, err
 	}
-	t := tree{text: map[string][]byte{"": conf}, list: list}
 	edits, err := change(t)
 	if err != nil {
 		return conf, err
@@ -152,7 +153,7 @@ func (t tree) setParameter(in Path, name, parameter, value string) ([]edit, erro
 	if err != nil {
 		return nil, err
 	}
-	all := s.named(func(d Directive) bool { return d.Name == name && !d.Block })
+	all := s.named(func(d Directive) bool { return d.Name == name && !d.Block && !isQUIC(d) })
 	if len(all) == 0 {
 		return nil, fmt.Errorf("no %s in %s", name, in)
 	}
@@ -160,6 +161,22 @@ func (t tree) setParameter(in Path, name, parameter, value string) ([]edit, erro
 	for _, d := range all {
 		edits = append(edits, parameterEdits(t.text[d.File], d, parameter, word)...)
 	}
+	return edits, t.once(edits)
+}
+
+// isQUIC reports whether a directive opens a socket of UDP.
+func isQUIC(d Directive) bool { return d.Name == "listen" && slices.Contains(d.Args, "quic") }
+
+// append adds a text of directives at the end of a block.
+func (t tree) append(in Path, text string) ([]edit, error) {
+	if _, err := Parse([]byte(text)); err != nil {
+		return nil, err
+	}
+	s, err := t.find(in)
+	if err != nil {
+		return nil, err
+	}
+	edits := []edit{t.insertion(s, []string{text})}
 	return edits, t.once(edits)
 }
 

@@ -45,6 +45,29 @@ func (f Files) Remove(in Path, name string) (Files, error) {
 	return f.change(func(t tree) ([]edit, error) { return t.remove(in, name) })
 }
 
+// Append adds directives, given as text, at the end of a block, whatever it has.
+func (f Files) Append(in Path, text string) (Files, error) {
+	return f.change(func(t tree) ([]edit, error) { return t.append(in, text) })
+}
+
+// Value is the function of that name over all files.
+func (f Files) Value(in Path, name string) (value string, found bool, err error) {
+	t, err := f.tree()
+	if err != nil {
+		return "", false, err
+	}
+	return t.value(in, name)
+}
+
+// Parameter is the function of that name over all files.
+func (f Files) Parameter(in Path, name, parameter string) (value string, found bool, err error) {
+	t, err := f.tree()
+	if err != nil {
+		return "", false, err
+	}
+	return t.parameter(in, name, parameter)
+}
+
 func (f Files) change(edits func(tree) ([]edit, error)) (Files, error) {
 	t, err := f.tree()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -53,18 +54,30 @@ func (s scope) named(meant func(Directive) bool) []Directive {
 func (t tree) find(in Path) (scope, error) {
 	s := scope{list: t.list, file: t.root, end: len(t.text[t.root])}
 	for i, element := range in {
+		element, number := numbered(element)
 		words, err := reference(element)
 		if err != nil {
 			return scope{}, err
 		}
-		at := slices.IndexFunc(s.list, func(d Directive) bool { return d.Body != nil && matches(d, words) })
-		if at < 0 {
+		all := s.named(func(d Directive) bool { return d.Body != nil && matches(d, words) })
+		if number >= len(all) {
 			return scope{}, fmt.Errorf("no block %s", in[:i+1])
 		}
-		d := s.list[at]
+		d := all[number]
 		s = scope{list: d.Body, file: d.File, end: d.End - 1, nested: true}
 	}
 	return s, nil
+}
+
+// numbered takes the number off an element of a path; 0 when it has none.
+func numbered(element string) (name string, number int) {
+	name, rest, found := strings.Cut(element, "[")
+	digits, closed := strings.CutSuffix(rest, "]")
+	number, err := strconv.Atoi(digits)
+	if !found || !closed || err != nil || number < 0 || strings.ContainsAny(name, " \t\"'") {
+		return element, 0
+	}
+	return name, number
 }
 
 // reference reads a name with or without arguments into its words.

@@ -8,22 +8,45 @@ import (
 // Value returns the directives of that name in a block as Set takes them: as they are written, "; " between several.
 // It is false when there is none. Errors: a configuration or path that cannot be.
 func Value(conf []byte, in Path, name string) (value string, found bool, err error) {
-	all, err := inside(conf, in, name)
+	t, err := single(conf)
+	if err != nil {
+		return "", false, err
+	}
+	return t.value(in, name)
+}
+
+// Parameter returns a parameter of the first directive of that name in a block as SetParameter takes it; "on" when it
+// stands alone. It is false when there is none.
+func Parameter(conf []byte, in Path, name, parameter string) (value string, found bool, err error) {
+	t, err := single(conf)
+	if err != nil {
+		return "", false, err
+	}
+	return t.parameter(in, name, parameter)
+}
+
+// single is the tree of a configuration of one file.
+func single(conf []byte) (tree, error) {
+	list, err := Parse(conf)
+	return tree{text: map[string][]byte{"": conf}, list: list}, err
+}
+
+func (t tree) value(in Path, name string) (value string, found bool, err error) {
+	all, err := t.inside(in, name)
 	var texts []string
 	for _, d := range all {
 		end := d.Stop
 		if d.Block {
 			end = d.End
 		}
-		texts = append(texts, strings.TrimSpace(string(conf[d.Words:end])))
+		texts = append(texts, strings.TrimSpace(string(t.text[d.File][d.Words:end])))
 	}
 	return strings.Join(texts, "; "), len(all) > 0, err
 }
 
-// Parameter returns a parameter of the first directive of that name in a block as SetParameter takes it; "on" when it
-// stands alone. It is false when there is none.
-func Parameter(conf []byte, in Path, name, parameter string) (value string, found bool, err error) {
-	all, err := inside(conf, in, name)
+func (t tree) parameter(in Path, name, parameter string) (value string, found bool, err error) {
+	all, err := t.inside(in, name)
+	all = slices.DeleteFunc(all, isQUIC)
 	if len(all) == 0 {
 		return "", false, err
 	}
@@ -38,12 +61,8 @@ func Parameter(conf []byte, in Path, name, parameter string) (value string, foun
 	return "", false, nil
 }
 
-func inside(conf []byte, in Path, name string) ([]Directive, error) {
-	list, err := Parse(conf)
-	if err != nil {
-		return nil, err
-	}
-	s, err := tree{text: map[string][]byte{"": conf}, list: list}.find(in)
+func (t tree) inside(in Path, name string) ([]Directive, error) {
+	s, err := t.find(in)
 	if err != nil {
 		return nil, err
 	}

@@ -12,11 +12,11 @@ type ownDefault struct {
 	name   string
 	values string // ways to write it, separated by |, the shortest known to people first
 	from   []int  // the version that it holds from; none: from before oldest on
-	before []int  // the first version that it no longer holds in; none: it still holds in 1.22
+	before []int  // the first version that it no longer holds in; none: it still holds in 1.26
 }
 
-// ownDefaults are those of the documentation of nginx 1.22 (ngx_core_module, ngx_http_core_module, the modules gzip, log,
-// proxy and ssl) that do not depend on the platform, and of Linux the backlog (NGX_LISTEN_BACKLOG). Versions are those in
+// ownDefaults are those of the documentation of nginx 1.26 (ngx_core_module, ngx_http_core_module, the modules gzip, log,
+// proxy, ssl, v2 and v3) that do not depend on the platform, and of Linux the backlog (NGX_LISTEN_BACKLOG). Versions are those in
 // which the documentation says that they changed.
 var ownDefaults = []ownDefault{
 	{name: "accept_mutex", values: "off", from: []int{1, 11, 3}}, {name: "accept_mutex", values: "on", before: []int{1, 11, 3}},
@@ -51,6 +51,7 @@ var ownDefaults = []ownDefault{
 	{name: "proxy_request_buffering", values: "on"}, {name: "proxy_send_timeout", values: minute},
 	{name: "ssl_buffer_size", values: "16k|16K|16384"}, {name: "ssl_prefer_server_ciphers", values: "off"}, {name: "ssl_session_cache", values: "none"},
 	{name: "ssl_session_tickets", values: "on"}, {name: "ssl_session_timeout", values: "5m|300s|300"},
+	{name: "http2", values: "off"}, {name: "http3", values: "on"}, {name: "quic_retry", values: "off"}, {name: "quic_gso", values: "off"},
 }
 
 // minute is how people write the commonest time-out.
@@ -62,12 +63,12 @@ const oldest = "1.14.0"
 
 // DoesAnyway reports whether nginx does what a directive says also when its configuration does not name the directive at
 // all: the value is nginx's own default. False when that is not sure: of a directive that takes over the value of the
-// block around it, or that another version may have another default of.
+// block around it, or that another version may have another default of; and of Tengine, which has defaults of its own.
 func DoesAnyway(recipe lab.Recipe, directive, value string) bool {
 	p := locate(directive)
 	name := p.name
 	switch allowed := allowedIn(p.name); {
-	case p.problem != nil:
+	case p.problem != nil || recipe.Flavor != "" && recipe.Flavor != lab.FlavorNginx:
 		return false
 	case p.parameter != "":
 		name = "listen." + p.parameter
@@ -76,7 +77,7 @@ func DoesAnyway(recipe lab.Recipe, directive, value string) bool {
 	}
 	return slices.ContainsFunc(ownDefaults, func(d ownDefault) bool {
 		is := func(written string) bool { return Same(directive, written, value) }
-		return d.name == name && d.holds(recipe.Version) && slices.ContainsFunc(strings.Split(d.values, "|"), is)
+		return d.name == name && d.holds(NginxVersion(recipe)) && slices.ContainsFunc(strings.Split(d.values, "|"), is)
 	})
 }
 

@@ -10,6 +10,7 @@ func TestFlagIsOnOrOffAndNothingElse(t *testing.T) {
 		{"gzip", "yes", false}, {"http.gzip", "on", true}, {"location.gzip", "off", true}, {"sendfile", "1", false}, {"sendfile", "'on'", true},
 		{"sendfile", "ON", true}, {"listen.reuseport", "1", false}, {"listen.reuseport", "true", true}, {"listen.reuseport", "off", true},
 		{"listen.backlog", "1", true}, {"aio", "threads", true}, {"keepalive_timeout", "10", true}, {"no_such", "yes", true},
+		{"events.reuse_port", "1", false}, {"reuse_port", "on", true}, {"server.http2", "yes", false}, {"http2", "on", true},
 	} {
 		if got := Unfit(c.directive, c.value); (got == "") != c.fits {
 			t.Errorf("%s %s: %q", c.directive, c.value, got)

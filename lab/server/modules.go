@@ -20,20 +20,65 @@ func DynamicModules(r lab.Recipe) []string {
 	return compiledModules(r)
 }
 
-// compiledFiles are the names of the shared objects that nginx's own modules become (auto/modules, 1.26), of those whose
-// name is not ngx_http_NAME_module.
-var compiledFiles = map[string]string{
-	"xslt": "ngx_http_xslt_filter_module", "image_filter": "ngx_http_image_filter_module", "stream": "ngx_stream_module", "mail": "ngx_mail_module",
+// module is one of nginx's own that a recipe may ask for (auto/options and auto/modules of nginx 1.26; CHANGES).
+type module struct {
+	name    string
+	flag    string // "" = --with-http_NAME_module
+	since   string // "" = 1.6.0 has it
+	until   string // the first version without it; "" = there is none
+	dynamic string // name of the shared object; "" = always linked in
+	library string // package that it is compiled with
+}
+
+var modules = []module{
+	{name: "stub_status"}, {name: "ssl"}, {name: "v2", since: "1.9.5"}, {name: "v3", since: "1.25.0"}, {name: "spdy", until: "1.9.5"},
+	{name: "realip"}, {name: "addition"}, {name: "sub"}, {name: "dav"}, {name: "flv"}, {name: "mp4"}, {name: "gunzip"}, {name: "gzip_static"},
+	{name: "auth_request"}, {name: "random_index"}, {name: "secure_link"}, {name: "degradation"}, {name: "slice", since: "1.9.8"},
+	{name: "xslt", dynamic: "ngx_http_xslt_filter_module", library: "libxslt1-dev"},
+	{name: "image_filter", dynamic: "ngx_http_image_filter_module", library: "libgd-dev"},
+	{name: "geoip", dynamic: "ngx_http_geoip_module", library: "libgeoip-dev"},
+	{name: "perl", dynamic: "ngx_http_perl_module", library: "libperl-dev"},
+	{name: "stream", flag: "--with-stream", since: "1.9.0", dynamic: "ngx_stream_module"},
+	{name: "stream_ssl", flag: "--with-stream_ssl_module", since: "1.9.0"},
+	{name: "stream_realip", flag: "--with-stream_realip_module", since: "1.11.4"},
+	{name: "stream_ssl_preread", flag: "--with-stream_ssl_preread_module", since: "1.11.5"},
+	{name: "stream_geoip", flag: "--with-stream_geoip_module", since: "1.11.3", dynamic: "ngx_stream_geoip_module", library: "libgeoip-dev"},
+	{name: "mail", flag: "--with-mail", dynamic: "ngx_mail_module"}, {name: "mail_ssl", flag: "--with-mail_ssl_module"},
+	{name: "threads", flag: "--with-threads", since: "1.7.11"}, {name: "file-aio", flag: "--with-file-aio"},
+	{name: "pcre-jit", flag: "--with-pcre-jit"}, {name: "compat", flag: "--with-compat", since: "1.11.5"}, {name: "debug", flag: "--with-debug"},
+	{name: "echo", flag: "--add-module=../echo", dynamic: "ngx_http_echo_module"},
+}
+
+// always are modules that every nginx has unless a configure flag takes it out (auto/options).
+var always = []string{
+	"access", "auth_basic", "autoindex", "browser", "charset", "core", "empty_gif", "fastcgi", "geo", "grpc", "gzip", "headers", "index", "limit_conn",
+	"limit_req", "log", "map", "memcached", "mirror", "proxy", "referer", "rewrite", "scgi", "split_clients", "ssi", "static", "upstream", "userid", "uwsgi",
+}
+
+func moduleNamed(name string) (module, bool) {
+	for _, m := range modules {
+		if m.name == name {
+			return m, true
+		}
+	}
+	return module{}, false
+}
+
+// moduleNames are those that a recipe may ask for.
+func moduleNames() []string {
+	var names []string
+	for _, m := range modules {
+		names = append(names, m.name)
+	}
+	return names
 }
 
 func compiledModules(r lab.Recipe) []string {
 	var files []string
 	for _, name := range r.Dynamic {
-		file := compiledFiles[name]
-		if file == "" {
-			file = "ngx_http_" + name + "_module"
+		if m, known := moduleNamed(name); known && m.dynamic != "" {
+			files = append(files, path.Join("modules", m.dynamic+".so"))
 		}
-		files = append(files, path.Join("modules", file+".so"))
 	}
 	for _, m := range r.Added {
 		if m.Dynamic {
@@ -93,34 +138,4 @@ func rank(file string) int {
 		return at
 	}
 	return len(first)
-}
-
-// Packages are those of the distribution that a packaged build is taken out of: of modules that have packages of their
-// own, these too, each once.
-func Packages(r lab.Recipe) []string {
-	list := slices.Clone(r.Package)
-	add := func(name string) {
-		if !slices.Contains(list, packagePrefix+name) {
-			list = append(list, packagePrefix+name)
-		}
-	}
-	if len(list) == 0 || !r.IsNginx() {
-		return list
-	}
-	for _, module := range r.Modules {
-		if name := modulePackages[module]; name != "" {
-			add(name)
-		}
-	}
-	if slices.Contains(list, packagePrefix+"http-lua") || slices.Contains(list, packagePrefix+"http-set-misc") {
-		add("http-ndk")
-	}
-	return list
-}
-
-// modulePackages are the ends of the names of the packages that Debian has modules in which are compiled into nginx
-// elsewhere.
-var modulePackages = map[string]string{
-	"echo": "http-echo", "xslt": "http-xslt-filter", "image_filter": "http-image-filter", "geoip": "http-geoip", "perl": "http-perl",
-	"stream": "stream", "mail": "mail",
 }

@@ -72,24 +72,6 @@ func (d *decoding) checkSources(path string, sources []lab.BuildSource) {
 	}
 }
 
-func (d *decoding) checkServer(e lab.Experiment) {
-	s := e.Server
-	if s.Port == s.StatusPort || s.StatusPort > 65535 {
-		d.problem("server.port", "set server.status_port to a free one", "port %d leaves status_port %d, which cannot be", s.Port, s.StatusPort)
-	}
-	if s.BodyBytes > 0 && s.Site != "file" {
-		d.problem("server.body", "site: file", "body belongs to the site file, this is %s", s.Site)
-	}
-	if s.SleepS > 0 && s.Site != "sleep" {
-		d.problem("server.sleep", "site: sleep", "sleep belongs to the site sleep, this is %s", s.Site)
-	}
-	d.checkNginx("server.nginx", slices.Collect(maps.Keys(s.Nginx)))
-	build, known := e.Builds[s.Build]
-	if (s.Site == "echo" || s.Site == "sleep") && known && !slices.Contains(build.Modules, "echo") {
-		d.problem("server.site", "add echo to the modules of the build", "the site %s needs the module echo, which build %q lacks", s.Site, s.Build)
-	}
-}
-
 func (d *decoding) checkSteps(e lab.Experiment) {
 	first := map[string]int{}
 	for i, s := range e.Steps {

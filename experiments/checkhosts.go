@@ -49,7 +49,7 @@ func (d *decoding) checkEntry(path string, one declared) {
 	switch {
 	case h.LoadAt != "" && h.Docker != nil:
 		d.problem(path+".load_address", "leave it out", "host %q is a container: the lab knows its address", h.Name)
-	case h.LoadAt != "" && !h.Has(lab.RoleTarget):
+	case h.LoadAt != "" && !h.Has(lab.RoleTarget) && !h.Has(lab.RoleUpstream):
 		d.problem(path+".load_address", "leave it out", "load_address says where load reaches a target, and host %q is none", h.Name)
 	}
 	if one.count > 0 && h.Docker == nil {

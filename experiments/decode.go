@@ -4,11 +4,10 @@
 package experiments
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -23,7 +22,8 @@ const maxBytes = 1 << 20
 
 // Decode reads one experiment file. file is the name to print and to store, "" when there is none.
 //
-// Every default is filled in; Text, Hash and Where are set. Where holds, for each key, the place of the key
+// Every default is filled in; Text, Hash and Where are set. A template that the file names is read from beside it: it is in
+// the server section whole, and Hash is of it too. Where holds, for each key, the place of the key
 // ("server.port", "steps[2].sysctl.net.core.somaxconn") and, for each element of a list, its own ("load[0].connections[2]").
 // Everything wrong with the file is returned at once as an *Error; the experiment is then zero.
 func Decode(file string, r io.Reader) (lab.Experiment, error) {
@@ -34,13 +34,15 @@ func Decode(file string, r io.Reader) (lab.Experiment, error) {
 	if len(text) > maxBytes {
 		return lab.Experiment{}, fmt.Errorf("read experiment %s: larger than %d bytes", file, maxBytes)
 	}
-	d := &decoding{lines: strings.Split(string(text), "\n"), where: map[string]lab.Position{}}
+	d := &decoding{lines: strings.Split(string(text), "\n"), where: map[string]lab.Position{}, read: map[string]map[string]string{}}
+	if file != "" {
+		d.folder = filepath.Dir(file)
+	}
 	e := d.experiment(text)
 	if len(d.problems) > 0 {
 		return lab.Experiment{}, &Error{File: file, Problems: sorted(d.problems)}
 	}
-	sum := sha256.Sum256(text)
-	e.File, e.Text, e.Hash, e.Where = file, string(text), hex.EncodeToString(sum[:]), d.where
+	e.File, e.Text, e.Hash, e.Where = file, string(text), d.hashed(text), d.where
 	return e, nil
 }
 
@@ -48,6 +50,8 @@ func Decode(file string, r io.Reader) (lab.Experiment, error) {
 type decoding struct {
 	lines    []string
 	where    map[string]lab.Position
+	folder   string                       // of the file, "" when it is none
+	read     map[string]map[string]string // further files that were read, by the path of the key that names them and their own names
 	problems []Problem
 }
 

@@ -49,13 +49,14 @@ func newCapacity() lab.CapacitySpec {
 
 // siteURL is what a site serves.
 var siteURL = map[string]string{
-	"empty-gif": "/empty.gif", "hello": "/hello", "echo": "/echo", "sleep": "/sleep", "file": "/file",
+	"empty-gif": "/empty.gif", "hello": "/hello", "echo": "/echo", "sleep": "/sleep", "file": "/file", "template": "/",
 }
 
 // fill gives a value to what depends on other keys; given says what the file has.
 func fill(e *lab.Experiment, given func(path string) bool) {
 	if len(e.Builds) == 0 && e.Server.Build == "" {
-		e.Builds["nginx"] = newRecipe()
+		name, r := defaultBuild(e.Server.Command)
+		e.Builds[name] = r
 	}
 	for name, r := range e.Builds {
 		r.Name = name
@@ -64,11 +65,18 @@ func fill(e *lab.Experiment, given func(path string) bool) {
 			e.Server.Build = name
 		}
 	}
-	fillServer(&e.Server)
+	fillServer(&e.Server, defaultPort)
+	if u := e.Server.Upstream; u != nil {
+		if u.Server.Build == "" {
+			u.Server.Build = e.Server.Build
+		}
+		fillServer(&u.Server, upstreamPort)
+	}
+	url := defaultURL(*e, given)
 	for i := range e.Load {
 		l := &e.Load[i]
 		if l.URL == "" {
-			l.URL = siteURL[e.Server.Site]
+			l.URL = url
 		}
 		if l.Requests > 0 && !given(fmt.Sprintf("load[%d].duration", i)) {
 			l.Duration = lab.Duration{}
@@ -77,9 +85,44 @@ func fill(e *lab.Experiment, given func(path string) bool) {
 	fillRounds(&e.Repeat, given)
 }
 
-func fillServer(s *lab.ServerSpec) {
+// defaultBuild is the one build of an experiment without any: nginx, or the program of its server's command.
+func defaultBuild(c *lab.ServerCommand) (name string, r lab.Recipe) {
+	if c == nil || len(c.Start) == 0 {
+		return "nginx", newRecipe()
+	}
+	return "server", lab.Recipe{Flavor: lab.FlavorCustom, Installed: c.Start[0]}
+}
+
+// defaultURL is what load asks for when it does not say: what the site serves, of a proxy that of its upstream. A server that
+// a command starts, when the file names no site, is asked for the path that tells that it is ready.
+func defaultURL(e lab.Experiment, given func(path string) bool) string {
+	command, site := e.CommandOf(e.Builds[e.Server.Build]), e.Server.Site
+	if given("server.site") && site != "proxy" {
+		command = nil
+	}
+	if u := e.Server.Upstream; site == "proxy" && u != nil {
+		behind := e
+		behind.Server = u.Server
+		command, site = behind.CommandOf(e.Builds[u.Server.Build]), u.Server.Site
+	}
+	switch {
+	case command != nil && command.Ready != "":
+		return command.Ready
+	case command != nil || siteURL[site] == "":
+		return "/"
+	}
+	return siteURL[site]
+}
+
+// The ports of servers.
+const (
+	defaultPort  = 8081
+	upstreamPort = 8181
+)
+
+func fillServer(s *lab.ServerSpec, port int) {
 	if s.Port == 0 {
-		s.Port = 8081
+		s.Port = port
 	}
 	if s.StatusPort == 0 {
 		s.StatusPort = s.Port + 1

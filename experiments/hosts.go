@@ -50,11 +50,11 @@ var host = object(func() declared { return declared{} },
 	has("sudo", "true: become root with sudo -n on a machine reached over SSH", boolean, func(h *declared) *bool { return &h.host.Sudo }),
 	has("key", "private key file for SSH, default as ~/.ssh/config says", text, func(h *declared) *string { return &h.host.Key }),
 	has("jump", "machines to go through for SSH, [user@]host[:port], several with commas", jumps, func(h *declared) *string { return &h.host.Jump }),
-	has("load_address", "where load generators reach a target, when that is not where SSH does; needed of this machine when load comes from others",
+	has("load_address", "where load generators reach a target, and a target its upstream, when that is not where SSH does; needed of this machine when load comes from others",
 		hostAddress, func(h *declared) *string { return &h.host.LoadAt }),
 	has("docker", "a throwaway host on a Docker engine and its bounds; {} is one without bounds", pointer(bounded), func(h *declared) **lab.DockerHost { return &h.host.Docker }),
 	has("count", "of docker hosts: this many alike, called NAME1 to NAMEn", integer(1, maxCount), func(h *declared) *int { return &h.count }),
-	has("roles", "target, load, or both", list(role), func(h *declared) *[]lab.Role { return &h.host.Roles }).must(),
+	has("roles", "target, load, upstream (of a reverse proxy), or several of them", list(role), func(h *declared) *[]lab.Role { return &h.host.Roles }).must(),
 )
 
 var dockerHost = object(func() lab.DockerHost { return lab.DockerHost{} },

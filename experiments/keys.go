@@ -27,7 +27,7 @@ var (
 	stepName = matching("a name of at most 63 characters, without a slash", stepPattern)
 	urlPath  = matching(`a path that begins with "/"`, `^/[^\s]*$`)
 	policy   = oneOf(lab.CannotFail, lab.CannotSkip)
-	role     = oneOf(lab.RoleTarget, lab.RoleLoad)
+	role     = oneOf(lab.RoleTarget, lab.RoleLoad, lab.RoleUpstream)
 	nofile   = integer(64, maxNofile)
 	nproc    = integer(1, maxNproc)
 	port     = integer(1, 65535)

@@ -20,7 +20,7 @@ type Experiment struct {
 
 	File  string              `json:"file"`  // path it was read from, "" when not from a file
 	Text  string              `json:"text"`  // the file, byte for byte
-	Hash  string              `json:"hash"`  // SHA-256 of Text, hex
+	Hash  string              `json:"hash"`  // SHA-256 of Text, and of the files of a template that it names, hex
 	Where map[string]Position `json:"where"` // path such as "steps[2].sysctl.net.core.somaxconn" → position in Text
 }
 

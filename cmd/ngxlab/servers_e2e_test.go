@@ -99,7 +99,7 @@ func TestApacheAndAGoProgramAreServedAndCounted(t *testing.T) {
 	}
 	r := m.campaign()
 	bodies := map[string]bool{}
-	for _, state := range []string{"nginx", "Apache httpd", "Go net/http"} {
+	for _, state := range []string{"nginx", "Apache httpd", "Go program"} {
 		run := runOf(t, r, state)
 		counted(t, run)
 		bodies[run.Server.Probes["/hello"].BodySHA256] = true

@@ -127,10 +127,11 @@ type ServerStatus struct {
 }
 
 // Served is one reading of the count of a server without stub_status, as the server tells it: with what Polls, the lab's
-// own requests so far, have added (Server.PerPoll each).
+// own requests so far, have added (PerPoll each: 1 where the server counts a poll too, as two polls in a row showed).
 type Served struct {
 	Requests uint64 `json:"requests"`
 	Polls    uint64 `json:"polls"`
+	PerPoll  uint64 `json:"per_poll"`
 }
 
 // MemorySample is the memory of one host.

@@ -51,7 +51,7 @@ type Server struct {
 	User      string    `json:"user,omitempty"`      // that the workers run as
 	TLS       *TLSState `json:"tls,omitempty"`       // as negotiated with the probe
 	QUIC      bool      `json:"quic,omitempty"`      // a UDP socket of the server has the port of the site
-	PerPoll   uint64    `json:"per_poll,omitempty"`  // by how many a poll of Count raises the count itself
+	Tree      bool      `json:"tree,omitempty"`      // started by a command: its workers are all processes below the master, as they come and go
 	Upstream  *Server   `json:"upstream,omitempty"`  // read back on its host
 }
 

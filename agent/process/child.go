@@ -22,6 +22,7 @@ type child struct {
 	runner  *Runner
 	command lab.Command // with {work} replaced
 	asked   lab.Command // as given
+	as      identity    // who it becomes
 	load    bool        // one of an armed set
 	work    string      // its fresh directory
 	pid     int         // also its process group

@@ -17,9 +17,12 @@ const (
 var kept = []string{"HOME", "USER", "LOGNAME", "TMPDIR"}
 
 // environment is the minimal environment of a command, with its own additions last. Numbers are printed the C way
-// whatever the host's language.
-func environment(c lab.Command, dir string) []string {
+// whatever the host's language. Another user's process has that user's home.
+func environment(c lab.Command, dir string, as identity) []string {
 	env := []string{"PATH=" + SearchPath(), "LC_ALL=C", EnvCampaign + "=" + string(c.Campaign), EnvDir + "=" + dir}
+	if as.name != "" {
+		return append(append(env, "HOME="+as.home, "USER="+as.name, "LOGNAME="+as.name), c.Env...)
+	}
 	for _, name := range kept {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)

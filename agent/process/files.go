@@ -1,38 +1,49 @@
 package process
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
-	"strings"
-
-	"ngxlab/lab"
 )
 
 // write fills the fresh directory: configuration, files and generated bodies.
 func (sv *serving) write() error {
-	files := map[string]string{"nginx.conf": sv.asked.Config, errorLog: ""}
-	for name, content := range sv.asked.Files {
-		files[name] = content
+	files := map[string]string{errorLog: ""}
+	if sv.asked.Command == nil {
+		files["nginx.conf"] = sv.place(sv.asked.Config)
 	}
-	for name, content := range files {
-		files[name] = strings.ReplaceAll(content, "{prefix}", sv.prefix)
+	for name, content := range sv.files() {
+		files[name] = sv.place(content)
 	}
 	if err := writeFiles(sv.prefix, files); err != nil {
 		return err
 	}
 	for name, body := range sv.asked.Bodies {
-		if !filepath.IsLocal(name) {
-			return fmt.Errorf("write body %q: it would lie outside the server's directory", name)
-		}
-		if err := writeBody(filepath.Join(sv.prefix, name), body.Bytes); err != nil {
-			return fmt.Errorf("write body %s: %w", name, err)
+		if err := sv.putBody(name, body); err != nil {
+			return err
 		}
 	}
-	return sv.readable()
+	if err := sv.readable(); err != nil {
+		return err
+	}
+	if err := sv.putCertificate(); err != nil {
+		return err
+	}
+	return sv.as.own(sv.prefix)
+}
+
+// files are those that the server needs besides nginx.conf.
+func (sv *serving) files() map[string]string {
+	files := maps.Clone(sv.asked.Files)
+	if files == nil {
+		files = map[string]string{}
+	}
+	if sv.asked.Command != nil {
+		maps.Copy(files, sv.asked.Command.Files)
+	}
+	return files
 }
 
 func writeFiles(work string, files map[string]string) error {
@@ -82,24 +93,4 @@ func enterable(dir string, ours bool) error {
 		return os.Chmod(dir, info.Mode().Perm()|0o011)
 	}
 	return fmt.Errorf("the workers of a server cannot enter %s (mode %v); chmod o+x it, or give the agent another --dir", dir, info.Mode().Perm())
-}
-
-// writeBody writes a body of printable noise: it compresses like packed data, to three quarters.
-func writeBody(path string, sizeBytes int64) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	buffered := bufio.NewWriterSize(f, 1<<16)
-	_, err = io.CopyN(buffered, lab.BodyNoise(), sizeBytes)
-	if err == nil {
-		err = buffered.Flush()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	return err
 }

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -27,18 +29,37 @@ func accepts(ctx context.Context, port int) error {
 	return conn.Close()
 }
 
-// probe asks for a path once, keeping the connection alive, and measures the response on the wire. Header bytes are
-// all that is not body: also the framing of a chunked body. The request carries X-Ngxlab-Probe: 1, by which a
+// site is where a server of this host is asked.
+type site struct {
+	port int
+	tls  *tls.Config // nil = plain HTTP
+}
+
+// dial connects, and shakes hands where the site speaks TLS.
+func (s site) dial(ctx context.Context) (net.Conn, error) {
+	plain, err := (&net.Dialer{}).DialContext(ctx, "tcp", address(s.port))
+	if err != nil || s.tls == nil {
+		return plain, err
+	}
+	secure := tls.Client(plain, s.tls)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("TLS: %w", err), plain.Close())
+	}
+	return secure, nil
+}
+
+// probe asks for a path once, keeping the connection alive, and measures the response on the wire, inside of TLS. Header
+// bytes are all that is not body: also the framing of a chunked body. The request carries X-Ngxlab-Probe: 1, by which a
 // location that holds its requests answers at once.
-func probe(ctx context.Context, port int, url string) (lab.Probe, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address(port))
+func probe(ctx context.Context, s site, url string) (lab.Probe, error) {
+	conn, err := s.dial(ctx)
 	if err != nil {
 		return lab.Probe{}, err
 	}
 	defer conn.Close() //nolint:errcheck // the response was read
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nX-Ngxlab-Probe: 1\r\n\r\n", url, address(port))
+	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nX-Ngxlab-Probe: 1\r\n\r\n", url, address(s.port))
 	if err != nil {
 		return lab.Probe{}, err
 	}

@@ -17,7 +17,20 @@ import (
 // readBack fills in what is in force, and holds it against what was asked.
 func (sv *serving) readBack(ctx context.Context) error {
 	s := &sv.server
-	s.Serving, s.Prefix, s.Master, s.Port = sv.asked.State, sv.prefix, sv.master.pid, sv.asked.Port
+	s.Serving, s.Prefix, s.Master, s.Port = sv.asked.State, sv.prefix, sv.pid, sv.asked.Port
+	read := sv.readNginx
+	if sv.asked.Command != nil {
+		read = sv.readCommand
+	}
+	if err := read(ctx); err != nil {
+		return err
+	}
+	return sv.describe(ctx)
+}
+
+// readNginx reads back what nginx has in force.
+func (sv *serving) readNginx(ctx context.Context) error {
+	s := &sv.server
 	dump, err := parseDump(s.Effective)
 	if err != nil {
 		return err
@@ -25,7 +38,7 @@ func (sv *serving) readBack(ctx context.Context) error {
 	if s.Workers, err = sv.workers(ctx, dump); err != nil {
 		return err
 	}
-	if err := sv.limits(); err != nil {
+	if err := sv.limits(s.Workers); err != nil {
 		return err
 	}
 	if s.Backlog, err = backlog(sv.asked.Port); err != nil {
@@ -128,16 +141,19 @@ func shown(v lab.Value) string {
 }
 
 // limits reads the limits that all the workers have.
-func (sv *serving) limits() error {
+func (sv *serving) limits(pids []int) error {
 	s := &sv.server
-	for i, pid := range s.Workers {
+	for i, pid := range pids {
 		files, processes, err := limitsOf(pid)
+		if s.Tree && i > 0 && vanished(err) {
+			continue // its processes come and go
+		}
 		if err != nil {
 			return err
 		}
 		soft, hard, nproc := int(files.Soft), int(files.Hard), int(processes.Soft)
 		if i > 0 && (soft != s.NofileSoft || hard != s.NofileHard || nproc != s.NprocSoft) {
-			return fmt.Errorf("workers %d and %d have different limits", s.Workers[0], pid)
+			return fmt.Errorf("workers %d and %d have different limits", pids[0], pid)
 		}
 		s.NofileSoft, s.NofileHard, s.NprocSoft = soft, hard, nproc
 	}

@@ -20,13 +20,16 @@ type Runner struct {
 	Dir  string // state directory; every process gets a fresh directory in Dir/work
 	Exe  string // the agent's binary, which waits and then becomes the command; "" = /proc/self/exe
 	Nice int    // nice value of the commands; the agent's own may be lower
+	// Versions tells the versions of the packages that own files, by path, as far as they are known; nil = nobody knows.
+	Versions func(ctx context.Context, paths []string) map[string]string
 
 	mu       sync.Mutex
 	children map[*child]bool // started and not yet ended
 	armed    map[string]*armedSet
 	fired    int // sets armed so far, to name the next
 	current  *lab.Server
-	slot     chan struct{} // holds one token while a server runs
+	versions map[string]string // of the libraries asked for last, stamped
+	slot     chan struct{}     // holds one token while a server runs
 }
 
 // Now reads CLOCK_MONOTONIC, the clock of every lab.Instant of this host.

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -26,8 +28,11 @@ const (
 type serving struct {
 	r      *Runner
 	asked  lab.Serving
+	as     identity // of a server that is not nginx
 	prefix string
 	master *child
+	pid    int           // of the server's first process: the master's, or that of its pid file
+	gone   chan struct{} // closed when that process has ended
 	server lab.Server
 }
 
@@ -44,16 +49,44 @@ func (r *Runner) Serve(ctx context.Context, s lab.Serving, started func(lab.Serv
 		return err
 	}
 	defer free()
-	prefix, err := r.fresh("server")
-	if err != nil {
-		return err
+	sv, err := r.newServing(s)
+	if err == nil {
+		err = errors.Join(sv.serve(ctx, started), os.RemoveAll(sv.prefix))
 	}
-	sv := &serving{r: r, asked: s, prefix: prefix}
-	err = sv.serve(ctx, started)
-	if err = errors.Join(err, os.RemoveAll(prefix)); err != nil {
+	if err != nil {
 		return fmt.Errorf("server of state %q: %w", s.State, err)
 	}
 	return nil
+}
+
+// newServing makes the fresh directory.
+func (r *Runner) newServing(s lab.Serving) (*serving, error) {
+	sv := &serving{r: r, asked: s}
+	var err error
+	if s.Command != nil {
+		if sv.as, err = identityOf(s.User); err != nil {
+			return nil, err
+		}
+	}
+	sv.prefix, err = r.fresh("server")
+	return sv, err
+}
+
+// Try says what a finished build says of a configuration, in its own words, "" when it takes it or has no way to say;
+// nothing stays. Errors: what kept it from being tried.
+func (r *Runner) Try(ctx context.Context, s lab.Serving) (refused string, err error) {
+	if s.Command != nil {
+		return "", nil
+	}
+	sv, err := r.newServing(s)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(sv.prefix)) }()
+	if err := sv.write(); err != nil {
+		return "", err
+	}
+	return sv.dump(ctx)
 }
 
 // ErrorLog returns the path of the running server's error log, "" when no server runs.
@@ -81,11 +114,19 @@ func (sv *serving) serve(ctx context.Context, started func(lab.Server)) error {
 	if err != nil {
 		return err
 	}
-	sv.master = master
+	sv.master, sv.pid, sv.gone = master, master.pid, master.done
 	err = sv.run(ctx, started)
 	sv.r.setCurrent(nil)
-	master.end(syscall.SIGTERM) // nginx: fast shutdown
-	return errors.Join(err, master.clean())
+	return errors.Join(err, sv.stop(), master.clean())
+}
+
+// stop ends the server and all that it started.
+func (sv *serving) stop() error {
+	if sv.asked.Command != nil {
+		return sv.stopCommand()
+	}
+	sv.master.end(syscall.SIGTERM) // nginx: fast shutdown
+	return nil
 }
 
 // run reads the server back and stays with it.
@@ -98,7 +139,7 @@ func (sv *serving) run(ctx context.Context, started func(lab.Server)) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case <-sv.master.done:
+	case <-sv.gone:
 		return sv.died()
 	}
 }
@@ -106,20 +147,22 @@ func (sv *serving) run(ctx context.Context, started func(lab.Server)) error {
 // ready waits for the first answer, then verifies everything else, within the deadline.
 func (sv *serving) ready(ctx context.Context) error {
 	limit := sv.asked.Deadline.Duration
+	if sv.asked.Command != nil {
+		limit = sv.asked.Command.Within.Duration
+	}
 	if limit <= 0 {
 		limit = serverDeadline
 	}
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := sv.listening(bounded)
-	if err == nil {
-		err = sv.probeAll(bounded)
-	}
-	if err == nil {
-		err = sv.readBack(bounded)
+	var err error
+	for _, step := range []func(context.Context) error{sv.settled, sv.listening, sv.answering, sv.shaken, sv.probeAll, sv.readBack, sv.steady} {
+		if err = step(bounded); err != nil {
+			break
+		}
 	}
 	select {
-	case <-sv.master.done:
+	case <-sv.gone:
 		return sv.died()
 	default:
 	}
@@ -129,17 +172,28 @@ func (sv *serving) ready(ctx context.Context) error {
 	return err
 }
 
-// listening polls until both ports accept.
+// listening polls until all ports accept.
 func (sv *serving) listening(ctx context.Context) error {
+	return sv.until(ctx, func() error {
+		err := accepts(ctx, sv.asked.Port)
+		if sv.asked.StatusPort > 0 {
+			err = errors.Join(err, accepts(ctx, sv.asked.StatusPort))
+		}
+		return err
+	})
+}
+
+// until polls until there is no error any more; the last is returned when ctx ends, and died when the server has.
+func (sv *serving) until(ctx context.Context, try func() error) error {
 	ticks := time.NewTicker(serverPoll)
 	defer ticks.Stop()
 	for {
-		err := errors.Join(accepts(ctx, sv.asked.Port), accepts(ctx, sv.asked.StatusPort))
+		err := try()
 		if err == nil {
 			return nil
 		}
 		select {
-		case <-sv.master.done:
+		case <-sv.gone:
 			return sv.died()
 		case <-ctx.Done():
 			return err
@@ -148,16 +202,31 @@ func (sv *serving) listening(ctx context.Context) error {
 	}
 }
 
+// steady finds workers that end and are started again for ever: their ports accept all the same.
+func (sv *serving) steady(context.Context) error {
+	text, err := os.ReadFile(filepath.Join(sv.prefix, errorLog))
+	if err == nil && endedWorker.Match(text) {
+		return fmt.Errorf("its workers end and are started again%s", sv.logEnd())
+	}
+	return nil
+}
+
+// endedWorker is what nginx's master says of a worker that ended by itself (ngx_process_get_status, nginx 1.22).
+var endedWorker = regexp.MustCompile(`\[alert\] .* exited (on signal|with fatal code)`)
+
 // probeAll asks for every path and keeps what it is answered.
 func (sv *serving) probeAll(ctx context.Context) error {
 	sv.server.Probes = map[string]lab.Probe{}
 	for _, url := range sv.asked.URLs {
-		p, err := probe(ctx, sv.asked.Port, url)
+		p, err := probe(ctx, sv.site(), url)
 		if err != nil {
 			return fmt.Errorf("probe %s: %w%s", url, err, sv.logEnd())
 		}
 		if p.Status >= 400 {
 			return fmt.Errorf("probe %s: status %d%s", url, p.Status, sv.logEnd())
+		}
+		if err := sv.promised(url, p); err != nil {
+			return fmt.Errorf("probe %s: %w", url, err)
 		}
 		if sv.server.StartedS == 0 {
 			sv.server.StartedS = Now().Sub(sv.master.process.Released).Seconds()
@@ -167,38 +236,62 @@ func (sv *serving) probeAll(ctx context.Context) error {
 	return nil
 }
 
-// test lets nginx check the configuration and dump it as it read it.
+// promised holds the answer to a path against the generated body that it has.
+func (sv *serving) promised(url string, p lab.Probe) error {
+	name, _, _ := strings.Cut(url, "?")
+	body, known := sv.asked.Bodies[path.Join("html", name)]
+	if known && body.SHA256 != "" && (p.BodyBytes != body.Bytes || p.BodySHA256 != body.SHA256) {
+		return fmt.Errorf("the body is not the one that was generated: %d bytes, SHA-256 %.16s…, not %d, %.16s…", p.BodyBytes, p.BodySHA256, body.Bytes, body.SHA256)
+	}
+	return nil
+}
+
+// test lets nginx check the configuration and dump it as it read it; of another server its command and files are that.
 func (sv *serving) test(ctx context.Context) error {
-	c := sv.command()
-	c.Argv = append(c.Argv, "-T", "-q")
-	p, err := sv.r.Run(ctx, c, nil)
-	if err != nil {
+	if sv.asked.Command != nil {
+		sv.server.Effective = sv.described()
+	} else if refused, err := sv.dump(ctx); err != nil {
 		return err
+	} else if refused != "" {
+		return fmt.Errorf("nginx refuses the configuration: %s", refused)
 	}
-	if p.Exit != 0 {
-		return fmt.Errorf("nginx refuses the configuration: %s", strings.TrimSpace(sv.placeless(p.Stderr)))
-	}
-	sv.server.Effective = sv.placeless(p.Stdout)
 	sum := sha256.Sum256([]byte(sv.server.Effective))
 	sv.server.EffectiveSHA = hex.EncodeToString(sum[:])
 	return nil
 }
 
-// placeless is a text of nginx with {prefix} for the fresh directory.
-func (sv *serving) placeless(text []byte) string {
-	return strings.ReplaceAll(string(text), sv.prefix, "{prefix}")
+// dump keeps the configuration as nginx read it, or says why it refuses it.
+func (sv *serving) dump(ctx context.Context) (refused string, err error) {
+	c := sv.command()
+	c.Argv = append(c.Argv, "-T", "-q")
+	p, err := sv.r.Run(ctx, c, nil)
+	if err != nil {
+		return "", err
+	}
+	if p.Exit != 0 {
+		return strings.TrimSpace(sv.placeless(p.Stderr)), nil
+	}
+	sv.server.Effective = sv.placeless(p.Stdout)
+	return "", nil
 }
 
 func (sv *serving) command() lab.Command {
-	return lab.Command{
-		Argv: []string{sv.asked.Build.Binary, "-p", sv.prefix + "/", "-c", filepath.Join(sv.prefix, "nginx.conf")},
-		Dir:  sv.prefix, CPUs: sv.asked.CPUs, Nofile: sv.asked.Nofile, Nproc: sv.asked.Nproc, Campaign: sv.asked.Campaign,
+	c := lab.Command{
+		Dir: sv.prefix, CPUs: sv.asked.CPUs, Nofile: sv.asked.Nofile, Nproc: sv.asked.Nproc, Campaign: sv.asked.Campaign, Env: sv.placed(sv.asked.Build.Env),
 		Deadline: lab.Duration{Duration: serverDeadline}, // of the test; the server itself runs until ctx ends
 	}
+	if sv.asked.Command != nil {
+		return sv.started(c, sv.asked.Command.Start)
+	}
+	c.Argv = []string{sv.asked.Build.Binary, "-p", sv.prefix + "/", "-c", filepath.Join(sv.prefix, "nginx.conf")}
+	return c
 }
 
 // died explains the end of the master.
 func (sv *serving) died() error {
+	if sv.pid != sv.master.pid {
+		return fmt.Errorf("the server died: process %d is gone%s", sv.pid, sv.logEnd())
+	}
 	p := sv.master.process
 	how := fmt.Sprintf("exit %d", p.Exit)
 	if p.Signal != "" {

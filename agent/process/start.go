@@ -22,12 +22,16 @@ func (r *Runner) prepare(c lab.Command, out io.Writer) (*child, error) {
 	if len(c.Argv) == 0 {
 		return nil, errors.New("start a command: it has no arguments")
 	}
+	as, err := identityOf(c.User)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", c.Argv[0], err)
+	}
 	work, err := r.fresh("run")
 	if err != nil {
 		return nil, err
 	}
-	ch := &child{runner: r, asked: c, command: placed(c, work), work: work, done: make(chan struct{})}
-	if err := writeFiles(work, c.Files); err != nil {
+	ch := &child{runner: r, asked: c, command: placed(c, work), as: as, work: work, done: make(chan struct{})}
+	if err := errors.Join(writeFiles(work, c.Files), as.own(work)); err != nil {
 		return nil, errors.Join(err, ch.clean())
 	}
 	if _, err := os.Stat(ch.command.Dir); err != nil { // exec would blame the program
@@ -109,10 +113,11 @@ func (c *child) waiting(instant, tell *os.File) *exec.Cmd {
 	for i, cpu := range c.command.CPUs {
 		cpus[i] = strconv.Itoa(cpu)
 	}
-	args := []string{exe, WaitCommand, strconv.Itoa(c.runner.Nice), strconv.Itoa(c.command.Nofile), strconv.Itoa(c.command.Nproc), strings.Join(cpus, ",")}
+	nice := strconv.Itoa(c.runner.Nice + c.command.Nice)
+	args := []string{exe, WaitCommand, nice, strconv.Itoa(c.command.Nofile), strconv.Itoa(c.command.Nproc), strings.Join(cpus, ","), c.as.text()}
 	return &exec.Cmd{
 		Path: exe, Args: append(args, c.command.Argv...),
-		Env: environment(c.command, c.runner.Dir), Dir: c.command.Dir,
+		Env: environment(c.command, c.runner.Dir, c.as), Dir: c.command.Dir,
 		Stdout: &c.out, Stderr: &c.errs,
 		ExtraFiles:  []*os.File{instant, tell},
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},

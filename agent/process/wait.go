@@ -37,7 +37,8 @@ const WaitCommand = "wait"
 
 // Wait is what every command is at first: a small process in the command's group, limits and affinity that becomes the
 // command (exec) at one instant. args are nice value, open-file limit (0 = leave), process limit (0 = leave), CPUs ("0,2",
-// "" = all), and the command. It returns only on failure, which the runner is told too.
+// "" = all), who it becomes (as identity writes it, "" = stays), and the command. It returns only on failure, which the
+// runner is told too.
 func Wait(args []string) error {
 	tell := os.NewFile(fdTell, "tell")
 	instant := os.NewFile(fdInstant, "instant")
@@ -51,8 +52,8 @@ func Wait(args []string) error {
 }
 
 func wait(args []string, instant io.Reader, tell io.Writer) error {
-	if len(args) < 5 {
-		return errors.New("nice value, open-file limit, process limit, CPUs and a command are needed")
+	if len(args) < 6 {
+		return errors.New("nice value, open-file limit, process limit, CPUs, user and a command are needed")
 	}
 	runtime.LockOSThread() // affinity and nice value belong to the thread that calls exec
 	// A handler, even one that does nothing, replaces an inherited "ignore"; exec turns it into the default.
@@ -60,7 +61,7 @@ func wait(args []string, instant io.Reader, tell io.Writer) error {
 	if err := standIn(args[0], args[1], args[3]); err != nil {
 		return err
 	}
-	argv := args[4:]
+	argv := args[5:]
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
 		return fmt.Errorf("find %s: %w", argv[0], err)
@@ -76,6 +77,9 @@ func wait(args []string, instant io.Reader, tell io.Writer) error {
 		return err
 	}
 	if err := limitProcesses(args[2]); err != nil { // last: this program starts threads, which count
+		return err
+	}
+	if err := become(args[4]); err != nil {
 		return err
 	}
 	if err := tellRelease(tell); err != nil {

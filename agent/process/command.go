@@ -1,0 +1,281 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ngxlab/lab"
+)
+
+const (
+	defaultGrace = 10 * time.Second      // of a command server, from its signal to SIGKILL
+	stopPoll     = 5 * time.Millisecond  // between two looks whether all of a server is gone
+	readyPoll    = 20 * time.Millisecond // between two requests whether it is ready
+	envServer    = "NGXLAB_SERVER"       // marks every process of a command server with its directory
+)
+
+// started is a command of the server section: as the server's user, with its environment.
+func (sv *serving) started(c lab.Command, argv []string) lab.Command {
+	c.Argv, c.User = sv.placed(argv), sv.asked.User
+	for _, name := range slices.Sorted(maps.Keys(sv.asked.Command.Env)) {
+		c.Env = append(c.Env, name+"="+sv.place(sv.asked.Command.Env[name]))
+	}
+	c.Env = append(c.Env, envServer+"="+sv.prefix)
+	return c
+}
+
+// described is what a server that is not nginx runs under: its command and its files.
+func (sv *serving) described() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "# command: %s\n", strings.Join(sv.asked.Command.Start, " "))
+	for _, name := range slices.Sorted(maps.Keys(sv.asked.Command.Env)) {
+		fmt.Fprintf(&text, "# environment: %s=%s\n", name, sv.asked.Command.Env[name])
+	}
+	files := sv.files()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(&text, "%s%s:\n%s\n", fileHeading, name, files[name])
+	}
+	return text.String()
+}
+
+// settled waits until a server that goes into the background stands in its pid file.
+func (sv *serving) settled(ctx context.Context) error {
+	if sv.asked.Command == nil || sv.asked.Command.PIDFile == "" {
+		return nil
+	}
+	file := sv.place(sv.asked.Command.PIDFile)
+	var found int
+	err := sv.polled(ctx, func() (err error) {
+		if found, err = sv.pidIn(file); err == nil {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	sv.pid, sv.gone = found, make(chan struct{})
+	return watchEnd(found, sv.gone)
+}
+
+// polled is until, for a first process that may end well and leave another behind.
+func (sv *serving) polled(ctx context.Context, try func() error) error {
+	ticks := time.NewTicker(serverPoll)
+	defer ticks.Stop()
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-sv.master.done:
+			if sv.master.process.Exit != 0 {
+				return sv.died()
+			}
+		default:
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-ticks.C:
+		}
+	}
+}
+
+// pidIn reads a pid file. The process must live and be of this server: a file that was left behind, or that another
+// server wrote, is told.
+func (sv *serving) pidIn(file string) (int, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, fmt.Errorf("pid file: %w", err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil || pid <= 1 {
+		return 0, fmt.Errorf("pid file %s: %q is no process number", file, strings.TrimSpace(string(text)))
+	}
+	all, err := processes()
+	if err != nil {
+		return 0, err
+	}
+	switch p, lives := all[pid]; {
+	case !lives || p.dead:
+		return 0, fmt.Errorf("pid file %s is stale: there is no process %d", file, pid)
+	case pid != sv.master.pid && !slices.Contains(all.below(os.Getpid()), pid) && !sv.marks(pid):
+		return 0, fmt.Errorf("pid file %s names process %d, which this server did not start: remove the file, or stop that process", file, pid)
+	}
+	return pid, nil
+}
+
+// watchEnd closes gone when a process has ended, and reaps it when it has become a child of this one.
+func watchEnd(pid int, gone chan struct{}) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return fmt.Errorf("watch process %d: %w", pid, err)
+	}
+	go func() {
+		defer close(gone)
+		defer unix.Close(fd) //nolint:errcheck // nothing was written
+		for {
+			_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+			if !errors.Is(err, unix.EINTR) {
+				break
+			}
+		}
+		_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // ECHILD: not a child of ours
+	}()
+	return nil
+}
+
+// answering waits until a command server answers the path by which it is known to be ready.
+func (sv *serving) answering(ctx context.Context) error {
+	if sv.asked.Command == nil {
+		return nil
+	}
+	url := sv.asked.Command.Ready
+	if url == "" {
+		url = sv.asked.URLs[0]
+	}
+	ticks := time.NewTicker(readyPoll)
+	defer ticks.Stop()
+	for {
+		p, err := probe(ctx, sv.site(), url)
+		if err == nil && p.Status < 400 {
+			return nil
+		}
+		if err == nil {
+			err = fmt.Errorf("status %d", p.Status)
+		}
+		select {
+		case <-sv.gone:
+			return sv.died()
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", url, err)
+		case <-ticks.C:
+		}
+	}
+}
+
+// stopCommand asks the server to end, by its own command or a signal to its first process, and ends what is left of it
+// after its time.
+func (sv *serving) stopCommand() error {
+	grace := sv.asked.Command.Grace.Duration
+	if grace <= 0 {
+		grace = defaultGrace
+	}
+	bounded, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	err := sv.ask(bounded)
+	if left := sv.waitGone(bounded); left > 0 {
+		err = errors.Join(err, killUntilNone(killGrace, sv.processes))
+	}
+	sv.master.kill()
+	<-sv.master.done
+	return err
+}
+
+// ask asks the server to end; one that cannot be asked is killed later.
+func (sv *serving) ask(ctx context.Context) error {
+	if argv := sv.asked.Command.Stop; len(argv) > 0 {
+		c := sv.started(lab.Command{Dir: sv.prefix, Campaign: sv.asked.Campaign, Env: sv.placed(sv.asked.Build.Env)}, argv)
+		p, err := sv.r.Run(ctx, c, nil)
+		if err == nil && p.Exit != 0 {
+			err = fmt.Errorf("exit %d: %.500s", p.Exit, strings.TrimSpace(sv.placeless(p.Stderr)))
+		}
+		if err != nil {
+			return fmt.Errorf("stop the server by %s: %w", argv[0], err)
+		}
+		return nil
+	}
+	select {
+	case <-sv.gone:
+	default:
+		_ = syscall.Kill(sv.pid, signalNamed(sv.asked.Command.Signal)) // ESRCH: gone meanwhile
+	}
+	return nil
+}
+
+// signalNamed is the signal of a name with or without SIG; TERM of "" and of a name that there is not.
+func signalNamed(name string) syscall.Signal {
+	if s := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")); s != 0 {
+		return s
+	}
+	return syscall.SIGTERM
+}
+
+// waitGone waits until all of the server is gone and returns how many processes are left when ctx ends.
+func (sv *serving) waitGone(ctx context.Context) int {
+	ticks := time.NewTicker(stopPoll)
+	defer ticks.Stop()
+	for {
+		left, err := sv.processes()
+		if err == nil && len(left) == 0 {
+			return 0
+		}
+		select {
+		case <-ctx.Done():
+			return max(1, len(left))
+		case <-ticks.C:
+		}
+	}
+}
+
+// processes are all that live of a command server: its first process with all below it, the group that it was started
+// in, and whatever has its mark in the environment.
+func (sv *serving) processes() ([]int, error) {
+	all, err := processes()
+	if err != nil {
+		return nil, err
+	}
+	below := all.below(sv.pid)
+	var pids []int
+	for pid, p := range all {
+		if !p.dead && (pid == sv.pid || p.group == sv.master.pid || slices.Contains(below, pid) || sv.marks(pid)) {
+			pids = append(pids, pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids, nil
+}
+
+// marks reports whether a process was started for this server, as its environment says.
+func (sv *serving) marks(pid int) bool {
+	text, err := readProc(pid, "environ")
+	return err == nil && slices.Contains(strings.Split(string(text), "\x00"), envServer+"="+sv.prefix)
+}
+
+// readCommand is readBack of a server that is not nginx.
+func (sv *serving) readCommand(context.Context) error {
+	s := &sv.server
+	s.Tree = true
+	pids, err := sv.processes()
+	if err != nil {
+		return err
+	}
+	for _, pid := range pids {
+		if pid != sv.pid {
+			s.Workers = append(s.Workers, pid)
+		}
+	}
+	if err := sv.limits(append([]int{sv.pid}, s.Workers...)); err != nil {
+		return err
+	}
+	if s.Backlog, err = backlog(sv.asked.Port); err != nil {
+		return err
+	}
+	s.ReadBack, err = compare(sv.asked, *s, nil)
+	return err
+}
+
+// vanished reports whether a process ended while it was read.
+func vanished(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) }

@@ -18,7 +18,7 @@ func newExperiment() lab.Experiment {
 
 // newRecipe: nginx from the distribution's source package, with what the sites and the monitors need.
 func newRecipe() lab.Recipe {
-	return lab.Recipe{Flavor: "nginx", Modules: []string{"stub_status", "echo"}, Sources: []lab.BuildSource{{Debian: "nginx"}}}
+	return lab.Recipe{Flavor: lab.FlavorNginx, Modules: []string{"stub_status", "echo"}, Sources: []lab.BuildSource{{Debian: "nginx"}}}
 }
 
 // newLoadSpec: 10 s, warmed up for 3 s before the first load point of a state and round and for 1 s before each further
@@ -60,7 +60,7 @@ func fill(e *lab.Experiment, given func(path string) bool) {
 	}
 	for name, r := range e.Builds {
 		r.Name = name
-		e.Builds[name] = r
+		e.Builds[name] = filledRecipe(r)
 		if len(e.Builds) == 1 && e.Server.Build == "" {
 			e.Server.Build = name
 		}
@@ -94,24 +94,22 @@ func defaultBuild(c *lab.ServerCommand) (name string, r lab.Recipe) {
 }
 
 // defaultURL is what load asks for when it does not say: what the site serves, of a proxy that of its upstream. A server that
-// a command starts, when the file names no site, is asked for the path that tells that it is ready.
+// is not nginx, when the file names no site, is asked for the path that tells that it is ready.
 func defaultURL(e lab.Experiment, given func(path string) bool) string {
-	command, site := e.CommandOf(e.Builds[e.Server.Build]), e.Server.Site
-	if given("server.site") && site != "proxy" {
-		command = nil
+	sited := given("server.site")
+	if u := e.Server.Upstream; e.Server.Site == "proxy" && u != nil {
+		sited = given("server.upstream.server.site")
+		e.Server = u.Server
 	}
-	if u := e.Server.Upstream; site == "proxy" && u != nil {
-		behind := e
-		behind.Server = u.Server
-		command, site = behind.CommandOf(e.Builds[u.Server.Build]), u.Server.Site
-	}
-	switch {
+	r := e.Builds[e.Server.Build]
+	command := e.CommandOf(r)
+	switch nginx := r.IsNginx() && command == nil; {
+	case (sited || nginx) && siteURL[e.Server.Site] != "":
+		return siteURL[e.Server.Site]
 	case command != nil && command.Ready != "":
 		return command.Ready
-	case command != nil || siteURL[site] == "":
-		return "/"
 	}
-	return siteURL[site]
+	return "/"
 }
 
 // The ports of servers.

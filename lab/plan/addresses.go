@@ -15,10 +15,27 @@ func (p *planner) addresses() error {
 	for _, target := range p.targets {
 		p.reached[target.Name] = p.plan.LoadAddress(target.Name)
 		if others := p.others(target.Name); len(others) > 0 {
-			p.refuseUnreachable(target, others)
+			p.refuseUnreachable(target, fromLoad, others)
+		}
+		if u := p.e.Server.Upstream; u != nil && u.Host != target.Name {
+			p.refuseUnreachable(p.host(u.Host), fromTarget, []lab.HostName{target.Name})
 		}
 	}
 	return nil
+}
+
+// What comes to a server.
+const (
+	fromLoad   = "load"
+	fromTarget = "what is passed on"
+)
+
+// via is where a target reaches the host of its upstream: itself, or where others do.
+func (p *planner) via(target, upstream lab.HostName) string {
+	if target == upstream {
+		return lab.Loopback
+	}
+	return p.plan.LoadAddress(upstream)
 }
 
 // reach is where these load hosts reach the target: what the file says, itself, or where others do.
@@ -42,8 +59,9 @@ func (p *planner) others(target lab.HostName) []lab.HostName {
 	return slices.DeleteFunc(p.loadHosts(), func(host lab.HostName) bool { return host == target || !slices.Contains(used, host) })
 }
 
-func (p *planner) refuseUnreachable(target lab.Host, others []lab.HostName) {
-	address, path := p.reached[target.Name], "hosts."+string(target.Name)
+// refuseUnreachable says when a server cannot be reached by those that send it what comes.
+func (p *planner) refuseUnreachable(target lab.Host, what string, others []lab.HostName) {
+	address, path := p.plan.LoadAddress(target.Name), "hosts."+string(target.Name)
 	if target.LoadAt != "" {
 		path += ".load_address"
 	}
@@ -54,7 +72,7 @@ func (p *planner) refuseUnreachable(target lab.Host, others []lab.HostName) {
 	case address == "":
 		reason = fmt.Sprintf("where %s reaches %s is not known", from, target.Name)
 	case target.Local && target.LoadAt == "":
-		reason = fmt.Sprintf("load on %s comes from %s, and the server of this machine is open to itself only", target.Name, from)
+		reason = fmt.Sprintf("%s on %s comes from %s, and the server of this machine is open to itself only", what, target.Name, from)
 		cure += ` ("ip -br address" lists those of this machine; containers reach it at the gateway of their network)`
 	case isLoopback(address):
 		reason = fmt.Sprintf("%s is at %s, which on %s is that host itself", target.Name, address, from)

@@ -33,6 +33,11 @@ func (p *planner) crosschecks() error {
 			if !h.Has(lab.RoleTarget) {
 				continue
 			}
+			if !v.bounds.foreign {
+				for _, check := range nginxChecks() {
+					check(v)
+				}
+			}
 			for _, check := range serverChecks() {
 				check(v)
 			}
@@ -41,11 +46,15 @@ func (p *planner) crosschecks() error {
 	return nil
 }
 
-func hostChecks() []func(sight) { return []func(sight){tcpMemory, socketBuffers, portRange, reuse} }
-
-func serverChecks() []func(sight) {
-	return []func(sight){openFiles, systemFiles, backlog, workers, affinity, misplaced, processes, tracked, serverPorts}
+func hostChecks() []func(sight) {
+	return []func(sight){tcpMemory, socketBuffers, portRange, reuse, serverPorts}
 }
+
+func nginxChecks() []func(sight) {
+	return []func(sight){openFiles, systemFiles, backlog, workers, affinity, misplaced}
+}
+
+func serverChecks() []func(sight) { return []func(sight){processes, tracked} }
 
 func sysctl(name string) lab.KnobID    { return lab.KnobID{Kind: lab.KnobSysctl, Name: name} }
 func directive(name string) lab.KnobID { return lab.KnobID{Kind: lab.KnobNginx, Name: name} }

@@ -139,9 +139,9 @@ func serverPorts(v sight) {
 		return
 	}
 	var taken []string
-	for _, port := range []int{v.p.e.Server.Port, v.p.e.Server.StatusPort} {
-		if all.free(port) {
-			taken = append(taken, strconv.Itoa(port))
+	for _, o := range v.p.opened(v.host) {
+		if all.free(o.port) {
+			taken = append(taken, strconv.Itoa(o.port))
 		}
 	}
 	if len(taken) > 0 {

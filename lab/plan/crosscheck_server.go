@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -117,7 +118,7 @@ func processes(v sight) {
 	}
 	if v.facts.Root {
 		v.say(knob, "%s", v.unbound(n))
-	} else if n <= v.bounds.workers {
+	} else if n <= v.bounds.workers && !v.bounds.foreign {
 		v.say(knob, "nproc %d does not let %d workers and their master run", n, v.bounds.workers)
 	}
 	for _, name := range []string{"kernel.threads-max", "kernel.pid_max"} {
@@ -130,7 +131,10 @@ func processes(v sight) {
 // unbound says what the limit does where root starts the server: no process of root is held to it, nor one with CAP_SYS_RESOURCE
 // or CAP_SYS_ADMIN (setrlimit(2)). Workers leave root for the user of `user`, nobody unless said, and start threads only.
 func (v sight) unbound(n int) string {
-	user, _, _ := strings.Cut(nginx(v.state, v.host.Name, "main", "user"), " ")
+	user, _, _ := strings.Cut(cmp.Or(nginx(v.state, v.host.Name, "main", "user"), v.p.e.Server.User), " ")
+	if v.bounds.foreign {
+		return fmt.Sprintf("nproc %d is held against a server that leaves root only: the agent is root on %s, and the kernel does not hold root to it", n, v.host.Name)
+	}
 	text := fmt.Sprintf("nproc %d does not bound how many workers run: the agent is root on %s, which starts them, and the kernel does not hold root to it", n, v.host.Name)
 	switch user {
 	case "root":

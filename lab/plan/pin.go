@@ -17,7 +17,13 @@ func (p *planner) pinServers() error {
 		}
 		p.cpus[target.Name] = cpus
 	}
-	return nil
+	u := p.e.Server.Upstream
+	if u == nil || u.Server.CPUs == "" {
+		return nil
+	}
+	var err error
+	p.upstreamCPUs, err = p.listed("server.upstream.server.cpus", u.Server.CPUs, u.Host)
+	return err
 }
 
 // serverCPUs: `auto` is half of the CPUs where load shares them, and no pinning elsewhere.

@@ -21,6 +21,8 @@ type planner struct {
 	cpus    map[lab.HostName][]int  // of the server, per target; nil is not pinned
 	reached map[lab.HostName]string // where load hosts elsewhere reach a target
 	targets []lab.Host
+
+	upstreamCPUs []int // of the server of the upstream; nil is not pinned
 }
 
 // New makes the plan of a campaign. facts has one entry per host of the experiment.

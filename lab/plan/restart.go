@@ -63,19 +63,34 @@ func (p *planner) sharing(target lab.HostName) ([]string, error) {
 // goesOn reports whether a server of one state can serve another: it would be started in the same way, and all that
 // differs on its host takes effect on a server that already runs.
 func (p *planner) goesOn(target lab.HostName, a, b lab.State) (bool, error) {
-	changes, err := tune.Transition(a, b, target)
-	if err != nil {
-		return false, err
+	hosts := []lab.HostName{target}
+	if u := p.e.Server.Upstream; u != nil && u.Host != target {
+		hosts = append(hosts, u.Host)
 	}
-	for _, c := range changes {
-		if tune.OnHost(c.Knob.Kind) && !tune.Live(c.Knob) {
-			return false, nil
+	for _, host := range hosts {
+		changes, err := tune.Transition(a, b, host)
+		if err != nil {
+			return false, err
+		}
+		for _, c := range changes {
+			if tune.OnHost(c.Knob.Kind) && !tune.Live(c.Knob) {
+				return false, nil
+			}
 		}
 	}
 	first, one := p.servingOf(target, a.Name)
 	second, other := p.servingOf(target, b.Name)
-	first.State, second.State, first.Expect, second.Expect = "", "", nil, nil
-	return one && other && reflect.DeepEqual(first, second), nil
+	return one && other && reflect.DeepEqual(stateless(first), stateless(second)), nil
+}
+
+// stateless is a serving without what only says which state it is of.
+func stateless(s lab.Serving) lab.Serving {
+	s.State, s.Expect = "", nil
+	if s.Upstream != nil {
+		up := stateless(*s.Upstream)
+		s.Upstream = &up
+	}
+	return s
 }
 
 func (p *planner) servingOf(target lab.HostName, state string) (lab.Serving, bool) {

@@ -15,6 +15,16 @@ type Target struct {
 	Host    lab.HostName
 	Address string // as the load hosts reach it, without port
 	Port    int
+	TLS     bool
+}
+
+// url is a path of the target.
+func (t Target) url(path string) string {
+	scheme := "http"
+	if t.TLS {
+		scheme = "https"
+	}
+	return scheme + "://" + net.JoinHostPort(t.Address, strconv.Itoa(t.Port)) + path
 }
 
 const (
@@ -37,8 +47,7 @@ func Drive(p lab.LoadPoint, t Target, facts map[lab.HostName]lab.Facts) (lab.Dri
 	if !ok {
 		return lab.Driving{}, fmt.Errorf("drive %q: unknown tool %q", p.Name, p.Tool)
 	}
-	d := driver{p: p, tool: tool, facts: facts,
-		url: "http://" + net.JoinHostPort(t.Address, strconv.Itoa(t.Port)) + p.URL}
+	d := driver{p: p, tool: tool, facts: facts, url: t.url(p.URL)}
 	return lab.Driving{
 		Target: t.Host, Load: p.Name, Measured: d.commands(d.measured),
 		First:  d.warmups(p.WarmupFirst.Duration),

@@ -31,47 +31,6 @@ func (d *decoding) problem(path, hint, format string, args ...any) {
 	d.add(d.at(path), fmt.Sprintf(format, args...), hint)
 }
 
-func (d *decoding) checkBuilds(e lab.Experiment) {
-	for name, r := range e.Builds {
-		path := "builds." + name
-		d.checkSources(path+".source", r.Sources)
-		d.checkSources(path+".echo_source", r.Echo)
-	}
-	if e.Server.Build == "" {
-		d.problem("server", "server: {build: NAME}", "there are %d builds: say which one the server is", len(e.Builds))
-		return
-	}
-	d.checkBuild("server.build", e.Server.Build, e.Builds)
-}
-
-func (d *decoding) checkBuild(path, name string, builds map[string]lab.Recipe) {
-	if _, ok := builds[name]; !ok {
-		d.problem(path, suggestion(name, slices.Sorted(maps.Keys(builds))), "there is no build %q", name)
-	}
-}
-
-func (d *decoding) checkSources(path string, sources []lab.BuildSource) {
-	for i, s := range sources {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		kinds := 0
-		for _, of := range []string{s.URL, s.Path, s.Git, s.Debian} {
-			if of != "" {
-				kinds++
-			}
-		}
-		switch {
-		case kinds != 1:
-			d.problem(at, "", "a source is exactly one of url, path, git and debian")
-		case (s.URL == "") != (s.SHA256 == ""):
-			d.problem(at, "sha256sum FILE prints it", "url and sha256 belong together")
-		case (s.Git == "") != (s.Commit == ""):
-			d.problem(at, "a branch can move; a commit cannot", "git and commit belong together")
-		case s.Suite != "" && s.Debian == "":
-			d.problem(at, "", "suite belongs to debian")
-		}
-	}
-}
-
 func (d *decoding) checkSteps(e lab.Experiment) {
 	first := map[string]int{}
 	for i, s := range e.Steps {

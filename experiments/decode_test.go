@@ -99,7 +99,7 @@ hosts:
   web: {address: 10.0.0.10, user: root, port: 2222, key: ~/.ssh/lab, jump: gate, roles: target}
   gen: {address: gen, sudo: true, roles: [load]}
 builds:
-  old: {version: 1.20, modules: [stub_status], configure: [--with-threads], source: [{url: "https://nginx.org/n.tgz", sha256: `+strings.Repeat("a", 64)+`}, {path: /src}]}
+  old: {version: 1.20.1, echo_version: 0.60, modules: [stub_status, echo], configure: [--with-threads], source: [{url: "https://nginx.org/n.tgz", sha256: `+strings.Repeat("a", 64)+`}, {path: /src}]}
   new: {patches: true, source: {debian: nginx, suite: trixie}}
 server:
   {build: new, port: 80, status_port: 90, site: sleep, sleep: 250ms, cpus: 0-3, nofile: 65535, nginx: {sendfile: true, listen.reuseport: true, listen.deferred: false, worker_cpu_affinity: ["0001", "0010"], tcp_nodelay: on, keepalive_requests: 0100}}
@@ -122,7 +122,7 @@ capacity: {connections: [0, 10, 20], kinds: [idle, active], sizes: 8GiB, reserve
 	if h := e.Hosts[0]; h.Name != "web" || h.Port != 2222 || h.Jump != "gate" || !h.Has(lab.RoleTarget) || e.Hosts[1].Name != "gen" {
 		t.Errorf("hosts %+v", e.Hosts)
 	}
-	if b := e.Builds["old"]; b.Version != "1.20" || len(b.Sources) != 2 || b.Sources[1].Path != "/src" {
+	if b := e.Builds["old"]; b.Version != "1.20.1" || b.EchoWants != "0.60" || len(b.Sources) != 2 || b.Sources[1].Path != "/src" {
 		t.Errorf("build %+v", b)
 	}
 	wantNginx := map[string]string{"sendfile": "on", "listen.reuseport": "true", "listen.deferred": "false",
@@ -224,10 +224,10 @@ var bad = []struct{ name, old, new, want, hint string }{
 	{"which build", "steps:", "builds: {a: {}, b: {}}\nsteps:", "there are 2 builds", "server: {build: NAME}"},
 	{"url without checksum", "steps:", `builds: {a: {source: [{url: "http://x/y"}]}}` + "\nsteps:", "url and sha256 belong together", "sha256sum"},
 	{"short checksum", "steps:", `builds: {a: {source: [{url: "http://x/y", sha256: abc}]}}` + "\nsteps:", "64 hex digits", ""},
-	{"source of two kinds", "steps:", `builds: {a: {source: [{path: /x, debian: nginx}]}}` + "\nsteps:", "exactly one of url, path, git and debian", ""},
+	{"source of two kinds", "steps:", `builds: {a: {source: [{path: /x, debian: nginx}]}}` + "\nsteps:", "exactly one of url, path, git, debian and text", ""},
 	{"git without commit", "steps:", `builds: {a: {source: [{git: "https://x/y"}]}}` + "\nsteps:", "git and commit belong together", ""},
 	{"suite alone", "steps:", `builds: {a: {source: [{path: /x, suite: sid}]}}` + "\nsteps:", "suite belongs to debian", ""},
-	{"flavor", "steps:", `builds: {a: {flavor: tengine}}` + "\nsteps:", `expected one of nginx, found "tengine"`, ""},
+	{"flavor", "steps:", `builds: {a: {flavor: tengin}}` + "\nsteps:", `expected one of nginx, tengine, brpc, custom, found "tengin"`, `did you mean "tengine"?`},
 	{"echo without module", "steps:", "builds: {a: {modules: [stub_status]}}\nserver: {site: echo}\nsteps:", "needs the module echo", "add echo"},
 	{"same ports", "steps:", "server: {port: 90, status_port: 90}\nsteps:", "port 90 leaves status_port 90", ""},
 	{"last port", "steps:", "server: {port: 65535}\nsteps:", "status_port 65536", ""},

@@ -147,25 +147,38 @@ steps:
 	m.mustBeAsBefore()
 }
 
-// TestArchivesThatAreNoSourceAreToldAndLeaveNothing gives archives that end early, or lead out of their folder.
-func TestArchivesThatAreNoSourceAreToldAndLeaveNothing(t *testing.T) {
+// TestSourcesThatMakeNoServerAreToldAndLeaveNothing gives archives that end early or lead out of their folder, and asks
+// for what is not there.
+func TestSourcesThatMakeNoServerAreToldAndLeaveNothing(t *testing.T) {
 	m := onMachine(t)
 	m.ownBuilds()
 	whole, err := os.ReadFile(standin.Tengine21().Archive(t, standin.Nginx(t), "tar.gz"))
 	must(t, err)
 	outside := filepath.Join(m.dir, "outside")
-	for name, content := range map[string][]byte{
-		"truncated.tar.gz": whole[:len(whole)/2],
-		"above.tar.gz":     archiveOf(t, tar.Header{Name: "nginx/../../../../../../../../" + outside, Mode: 0o644, Typeflag: tar.TypeReg}),
-		"link.tar.gz":      archiveOf(t, tar.Header{Name: "nginx/out", Linkname: m.dir, Typeflag: tar.TypeSymlink}, tar.Header{Name: "nginx/out/outside", Mode: 0o644, Typeflag: tar.TypeReg}),
-		"text.tar.gz":      []byte("this is a text and not an archive"),
+	must(t, os.WriteFile(filepath.Join(m.dir, "whole.tar.gz"), whole, 0o644))
+	for name, tc := range map[string]struct {
+		content     []byte
+		build, said string
+	}{
+		"truncated archive": {whole[:len(whole)/2], "source: [{path: DIR/bad.tar.gz}]", "bad.tar.gz"},
+		"path above the folder": {
+			archiveOf(t, tar.Header{Name: "nginx/../../../../../../../../" + outside, Mode: 0o644, Typeflag: tar.TypeReg}), "source: [{path: DIR/bad.tar.gz}]", "bad.tar.gz",
+		},
+		"link out of the folder": {
+			archiveOf(t, tar.Header{Name: "nginx/out", Linkname: m.dir, Typeflag: tar.TypeSymlink}, tar.Header{Name: "nginx/out/outside", Mode: 0o644, Typeflag: tar.TypeReg}),
+			"source: [{path: DIR/bad.tar.gz}]", "bad.tar.gz",
+		},
+		"text":           {[]byte("this is a text and not an archive"), "source: [{path: DIR/bad.tar.gz}]", "bad.tar.gz"},
+		"unknown module": {nil, "modules: [stub_status, nosuch], source: [{path: DIR/whole.tar.gz}]", `invalid option "--with-http_nosuch_module"`},
+		"other version":  {nil, "version: 1.22.0, source: [{path: DIR/whole.tar.gz}]", "1.22.0"},
+		"not installed":  {nil, "installed: /nowhere/nginx", "/nowhere/nginx"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m.t = t
-			m.write(name, string(content))
-			m.experiment("bad", "builds:\n  nginx: {flavor: nginx, modules: [stub_status], source: [{path: DIR/"+name+"}]}\nserver: {build: nginx, port: PORT, site: empty-gif}\nsteps: [{name: a}]\n")
+			m.write("bad.tar.gz", string(tc.content))
+			m.experiment("bad", "builds:\n  nginx: {flavor: nginx, "+tc.build+"}\nserver: {build: nginx, port: PORT, site: empty-gif}\nsteps: [{name: a}]\n")
 			code := m.do("run", "DIR/bad.yaml", "--out", "DIR/report", "--db", "DIR/bad.db")
-			m.mustBeTold(code, 6, name, "")
+			m.mustBeTold(code, 6, tc.said, "")
 			if _, err := os.Lstat(outside); err == nil {
 				t.Error("a file was written outside")
 			}
@@ -199,10 +212,8 @@ func TestBuildsThatCannotBeAreRefusedByThePlan(t *testing.T) {
 		flags       []string
 		said        []string
 	}{
-		{"unknown module", "{flavor: nginx, modules: [stub_statsu]}", nil, []string{"stub_statsu", "stub_status"}},
 		{"archive without checksum", `{flavor: nginx, source: [{url: "http://127.0.0.1:1/nginx.tar.gz"}]}`, nil, []string{"sha256"}},
 		{"software that may not be installed", "{flavor: nginx, modules: [stub_status], packages: [no-such-package]}", []string{"--no-install"}, []string{"no-such-package", "--no-install"}},
-		{"server that is not installed", "{installed: /nowhere/nginx}", nil, []string{"/nowhere/nginx"}},
 		{"package and source", "{package: nginx, source: [{debian: nginx}]}", nil, []string{"package", "source"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

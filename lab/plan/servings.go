@@ -98,7 +98,7 @@ func (p *planner) drivings() error {
 			if !possible[l.Name] {
 				continue
 			}
-			target := load.Target{Host: host.Name, Address: p.reach(host, l.Hosts), Port: p.e.Server.Port}
+			target := load.Target{Host: host.Name, Address: p.reach(host, l.Hosts), Port: p.e.Server.Port, TLS: p.e.Server.TLS != nil}
 			driving, err := load.Drive(l, target, p.facts)
 			if err != nil {
 				return fmt.Errorf("load point %q: %w", l.Name, err)

@@ -222,7 +222,7 @@ func (p placed) expected() lab.Setting {
 func directives(in Input, over []lab.Setting) []placed {
 	var all []lab.Setting
 	if in.Spec.User != "" {
-		all = append(all, directive("user", in.Spec.User))
+		all = append(all, directive("user", withGroup(in.Spec.User, in.Facts)))
 	}
 	for name, value := range in.Spec.Nginx {
 		all = append(all, directive(name, value))
@@ -249,6 +249,16 @@ func directives(in Input, over []lab.Setting) []placed {
 		list = append(list, p)
 	}
 	return list
+}
+
+// withGroup is a user as nginx takes it, which supposes a group of the same name: Debian and what comes from it have none for
+// nobody.
+func withGroup(user string, f lab.Facts) string {
+	family, _, _ := strings.Cut(f.Distribution, " ")
+	if user == "nobody" && (family == "" || family == "debian" || family == "ubuntu") {
+		return user + " nogroup"
+	}
+	return user
 }
 
 // pinned resolves worker_processes auto where nginx would count wrong.

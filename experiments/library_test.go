@@ -72,7 +72,7 @@ func able(e lab.Experiment, i int) lab.Facts {
 		Host: e.Hosts[i].Name, BootID: fmt.Sprint("boot", i), Address: fmt.Sprint("10.0.0.", 10+i), Cores: 16, MemoryBytes: 64 << 30, AvailableBytes: 60 << 30, Kernel: "6.1.0",
 		Distribution: "debian 12", Architecture: "amd64", NofileSoft: 1 << 20, NofileHard: 1 << 20, NrOpen: 1 << 20, Root: true, RaiseNofile: true, CanInstall: true,
 		Compiler: "cc 12", LogBytesFree: 9 << 30, Sysctls: map[string]string{"net.ipv4.ip_local_port_range": "1024 65535"}, SysctlWritable: map[string]bool{},
-		Commands: map[string]string{"wrk": "/usr/bin/wrk", "ab": "/usr/bin/ab", "cc": "/usr/bin/cc", "make": "/usr/bin/make"},
+		Commands: map[string]string{"wrk": "/usr/bin/wrk", "ab": "/usr/bin/ab", "cc": "/usr/bin/cc", "make": "/usr/bin/make", "apt-get": "/usr/bin/apt-get", "dpkg-deb": "/usr/bin/dpkg-deb"},
 		Limits:   map[string]lab.Rlimit{"nofile": {Soft: 1 << 20, Hard: 1 << 20}, "nproc": {Soft: 1 << 20, Hard: 1 << 20}},
 	}
 	for n := range f.Cores {

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,14 +12,14 @@ import (
 
 func (p *planner) nginxObstacle(f lab.Facts, step lab.Step, s lab.Setting) obstacle {
 	_, bare, _ := strings.Cut(p.directivePlace(s.Knob.Name), ".")
-	if bare == "reuse_port" {
-		return obstacle{reason: "nginx has no directive reuse_port: Tengine had it until 2.2, and nginx has it as a parameter of listen since 1.9.1",
-			cure: "write listen.reuseport: true"}
+	recipes := p.recipesWith(f.Host, step)
+	if o := p.notNginx(recipes); o.reason != "" {
+		return o
 	}
 	if err := server.Known(s.Knob.Name); err != nil {
 		return obstacle{reason: err.Error(), cure: "correct the name, or leave it out"}
 	}
-	if o := p.moduleObstacle(f.Host, step, bare); o.reason != "" && !s.Absent {
+	if o := buildObstacles(recipes, s, bare); o.reason != "" && !s.Absent {
 		return o
 	}
 	if text := server.Unfit(s.Knob.Name, s.Value); text != "" && !s.Absent {
@@ -30,6 +31,17 @@ func (p *planner) nginxObstacle(f lab.Facts, step lab.Step, s lab.Setting) obsta
 		return p.nofileObstacle(f, step, bare, lab.Unquoted(s.Value))
 	case bare == "worker_cpu_affinity":
 		return p.affinityObstacle(f, s)
+	}
+	return obstacle{}
+}
+
+// notNginx: a server that a command starts has no directives.
+func (p *planner) notNginx(recipes []lab.Recipe) obstacle {
+	for _, r := range recipes {
+		if !r.IsNginx() || p.e.CommandOf(r) != nil {
+			return obstacle{reason: fmt.Sprintf("build %q is not nginx: it has no directives", r.Name),
+				cure: "its settings go into the start, env or files of its command; what all builds of nginx shall have goes into server.nginx"}
+		}
 	}
 	return obstacle{}
 }
@@ -53,7 +65,7 @@ func (p *planner) usable(f lab.Facts) []int {
 }
 
 // optional are the modules of nginx that a build has only when its recipe names them, and the beginnings of the
-// directives that they bring (nginx 1.22, auto/options and the ngx_command_t tables; auto/modules).
+// directives that they bring (nginx 1.26, auto/options and the ngx_command_t tables; auto/modules).
 var optional = []struct {
 	module     string
 	directives []string
@@ -62,6 +74,7 @@ var optional = []struct {
 	{"gunzip", []string{"gunzip"}},
 	{"ssl", []string{"ssl", "proxy_ssl_", "uwsgi_ssl_", "grpc_ssl_"}},
 	{"v2", []string{"http2"}},
+	{"v3", []string{"http3", "quic_"}},
 	{"realip", []string{"real_ip_", "set_real_ip_from"}},
 	{"addition", []string{"add_before_body", "add_after_body", "addition_types"}},
 	{"auth_request", []string{"auth_request"}},
@@ -75,44 +88,76 @@ var optional = []struct {
 	{"xslt", []string{"xslt_", "xml_entities"}},
 	{"image_filter", []string{"image_filter"}},
 	{"geoip", []string{"geoip_"}},
+	{"perl", []string{"perl"}},
+	{"threads", []string{"thread_pool"}},
 	{"echo", []string{"echo"}},
 }
 
-// moduleObstacle: a directive of a module that a build of the step's states lacks would not start.
-func (p *planner) moduleObstacle(host lab.HostName, step lab.Step, bare string) obstacle {
-	for _, o := range optional {
-		brings := func(begin string) bool { return strings.HasPrefix(bare, begin) }
-		if !slices.ContainsFunc(o.directives, brings) {
-			continue
+// buildObstacles: a directive that a build lacks the module for, or that its version does not know, would not start.
+func buildObstacles(recipes []lab.Recipe, s lab.Setting, bare string) obstacle {
+	for _, r := range recipes {
+		if o := moduleObstacle(r, bare); o.reason != "" {
+			return o
 		}
-		for _, name := range p.buildsWith(host, step) {
-			if recipe, known := p.e.Builds[name]; known && !hasModule(recipe, o.module) {
-				return obstacle{reason: fmt.Sprintf("build %q lacks the module %s, which brings the directive %s", name, o.module, bare),
-					cure: fmt.Sprintf("add %s to the modules of the build, or leave the directive out", o.module)}
-			}
+		if reason, cure := server.Unsupported(r, s.Knob.Name, s.Value); reason != "" {
+			return obstacle{reason: reason, cure: cure}
 		}
 	}
 	return obstacle{}
 }
 
-// buildsWith are the builds of the states that have a step, sorted; that of the server section for the section itself.
-func (p *planner) buildsWith(host lab.HostName, step lab.Step) []string {
-	names := []string{}
+func moduleObstacle(r lab.Recipe, bare string) obstacle {
+	for _, o := range optional {
+		brings := func(begin string) bool { return strings.HasPrefix(bare, begin) }
+		if slices.ContainsFunc(o.directives, brings) && server.Lacks(r, o.module) {
+			return obstacle{reason: fmt.Sprintf("build %q lacks the module %s, which brings the directive %s", r.Name, o.module, bare),
+				cure: fmt.Sprintf("add %s to the modules of the build, or leave the directive out", o.module)}
+		}
+	}
+	return obstacle{}
+}
+
+// recipesWith are the builds of the states that have a step, by name; for the server section, which holds for builds of nginx
+// alone, those of all states that are nginx, when there are any.
+func (p *planner) recipesWith(host lab.HostName, step lab.Step) []lab.Recipe {
+	var names []string
 	for _, s := range p.asked {
-		if slices.Contains(s.Steps, step.Name) {
+		if step.Name == "" || slices.Contains(s.Steps, step.Name) {
 			names = append(names, value(s, host, lab.KnobBuild, ""))
 		}
 	}
 	if len(names) == 0 {
 		names = append(names, p.e.Server.Build)
 	}
-	return sorted(names)
+	var all, ours []lab.Recipe
+	for _, name := range sorted(names) {
+		if _, known := p.e.Builds[name]; !known {
+			continue
+		}
+		r := p.recipe(name)
+		all = append(all, r)
+		if r.IsNginx() && p.e.CommandOf(r) == nil {
+			ours = append(ours, r)
+		}
+	}
+	if step.Name == "" && len(ours) > 0 {
+		return ours
+	}
+	return all
 }
 
-// hasModule looks for a module among those of the recipe and in its configure flags.
-func hasModule(r lab.Recipe, module string) bool {
-	flag := func(f string) bool {
-		return strings.HasPrefix(f, "--with-http_"+module+"_module") || module == "echo" && strings.Contains(f, "echo")
+// upstreamKnobs refuses directives that the build of the upstream does not know.
+func (p *planner) upstreamKnobs() {
+	u := p.e.Server.Upstream
+	if u == nil {
+		return
 	}
-	return slices.Contains(r.Modules, module) || slices.ContainsFunc(r.Configure, flag)
+	recipes := []lab.Recipe{p.recipe(u.Server.Build)}
+	for _, name := range slices.Sorted(maps.Keys(u.Server.Nginx)) {
+		s := lab.Setting{Knob: directive(name), Value: u.Server.Nginx[name]}
+		_, bare, _ := strings.Cut(p.directivePlace(name), ".")
+		if o := buildObstacles(recipes, s, bare); o.reason != "" {
+			p.refuse(lab.Refusal{Host: u.Host, Knob: s.Knob, Path: knobPath("server.upstream.server", s.Knob), Reason: o.reason, Cure: o.cure, Fatal: true})
+		}
+	}
 }

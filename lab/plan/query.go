@@ -18,8 +18,8 @@ var alwaysRead = []string{
 	"net.netfilter.nf_conntrack_count", "net.netfilter.nf_conntrack_max",
 }
 
-// Query says what to ask of a host before planning: the sysctls, commands and packages that the experiment touches, and the
-// other knobs that it sets there. Lists are sorted and have no repeats.
+// Query says what to ask of a host before planning: the sysctls, commands, packages and users that the experiment touches, and
+// the other knobs that it sets there. Lists are sorted and have no repeats.
 func Query(e lab.Experiment, host lab.Host) lab.FactsQuery {
 	sysctls := slices.Clone(alwaysRead)
 	for _, step := range e.Steps {
@@ -30,17 +30,46 @@ func Query(e lab.Experiment, host lab.Host) lab.FactsQuery {
 			}
 		}
 	}
-	commands := []string{"cc", "make"}
-	var packages []string
+	commands, packages := buildTools(e)
 	for _, spec := range e.Load {
 		if tool, known := load.Named(spec.Tool); known {
 			commands, packages = append(commands, tool.Command), append(packages, tool.Package)
 		}
 	}
-	for _, recipe := range e.Builds {
-		packages = append(packages, server.Recipe(recipe).Packages...)
+	return lab.FactsQuery{
+		Sysctls: sorted(sysctls), Knobs: askedKnobs(e, host), Commands: sorted(commands), Packages: sorted(packages), Users: sorted(serverUsers(e)),
 	}
-	return lab.FactsQuery{Sysctls: sorted(sysctls), Knobs: askedKnobs(e, host), Commands: sorted(commands), Packages: sorted(packages)}
+}
+
+// buildTools are the commands and packages that the builds of an experiment need on a host.
+func buildTools(e lab.Experiment) (commands, packages []string) {
+	commands = []string{"cc", "make"}
+	for name, recipe := range e.Builds {
+		recipe.Name = name
+		recipe = server.Recipe(recipe)
+		switch {
+		case recipe.Installed != "":
+		case len(recipe.Package) > 0:
+			commands = append(commands, forPackages...)
+		default:
+			for _, pkg := range recipe.Packages {
+				packages = append(packages, pkg)
+				if tool := toolOf(recipe, pkg); tool != "" {
+					commands = append(commands, tool)
+				}
+			}
+		}
+	}
+	return commands, packages
+}
+
+// serverUsers are the users that servers run as.
+func serverUsers(e lab.Experiment) []string {
+	users := []string{e.Server.User}
+	if u := e.Server.Upstream; u != nil {
+		users = append(users, u.Server.User)
+	}
+	return slices.DeleteFunc(users, func(name string) bool { return name == "" })
 }
 
 // askedKnobs are the knobs that a host is asked for: those of the steps, and the files that keep what a step persists.

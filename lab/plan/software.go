@@ -10,15 +10,19 @@ import (
 	"ngxlab/lab/server"
 )
 
-// software finds the builds that the states use, and the packages that hosts lack for building and for load.
+// software finds the builds that the servers use, what forbids them, and the packages that hosts lack for building and for
+// load.
 func (p *planner) software() error {
 	missing := map[lab.HostName][]string{}
 	for _, name := range p.buildNames() {
 		recipe := p.recipe(name)
 		p.plan.Builds = append(p.plan.Builds, recipe)
-		for _, target := range p.targets {
-			lacks := p.lacking(target.Name, recipe.Packages)
-			p.install(missing, target.Name, lacks, "builds."+name, "to build "+name)
+		p.refuseFaults(recipe)
+		for _, host := range p.hostsWith(name) {
+			p.refuseMissing(host, recipe)
+			if recipe.Compiled() {
+				p.install(missing, host, p.lacking(host, recipe), "builds."+name, "to build "+name)
+			}
 		}
 	}
 	for i, spec := range p.e.Load {
@@ -32,27 +36,9 @@ func (p *planner) software() error {
 	if len(missing) > 0 {
 		p.plan.Packages = missing
 	}
+	p.users()
+	p.upstreamKnobs()
 	return nil
-}
-
-// recipe is a build of the experiment, complete, under its name there.
-func (p *planner) recipe(name string) lab.Recipe {
-	recipe := p.e.Builds[name]
-	recipe.Name = name
-	return server.Recipe(recipe)
-}
-
-// buildNames are the builds of all states on all targets, sorted.
-func (p *planner) buildNames() []string {
-	var names []string
-	for _, s := range p.plan.States {
-		for _, target := range p.targets {
-			if name := value(s, target.Name, lab.KnobBuild, ""); name != "" {
-				names = append(names, name)
-			}
-		}
-	}
-	return slices.DeleteFunc(sorted(names), func(name string) bool { _, known := p.e.Builds[name]; return !known })
 }
 
 // hostsOf are the load hosts of an entry of `load:`, in the order of the file.
@@ -68,13 +54,30 @@ func (p *planner) hostsOf(spec int) []lab.HostName {
 	return hosts
 }
 
-// lacking are the packages that a host does not have; a compiler or make found otherwise will do.
-func (p *planner) lacking(host lab.HostName, packages []string) []string {
+// tools are the commands that packages are needed for, where these have another name than the package or may come from
+// elsewhere; "cc" is any C compiler.
+var tools = map[string]string{
+	"gcc": "cc", "make": "make", "cmake": "cmake", "g++": "g++", "git": "git", "patch": "patch", "tar": "tar", "perl": "perl", "xz-utils": "xz",
+	"golang-go": "go", "protobuf-compiler": "protoc",
+}
+
+// toolOf is the command that a package of a recipe is needed for; "" when it is a library. The package of a compiler is
+// called as the command.
+func toolOf(r lab.Recipe, name string) string {
+	if name != "gcc" && name == server.CompilerPackage(r) {
+		return name
+	}
+	return tools[name]
+}
+
+// lacking are the packages of a recipe that a host does not have; a compiler or a tool found otherwise will do.
+func (p *planner) lacking(host lab.HostName, r lab.Recipe) []string {
 	f := p.facts[host]
 	var missing []string
-	for _, name := range packages {
+	for _, name := range r.Packages {
 		_, installed := f.Packages[name]
-		found := name == "gcc" && f.Compiler != "" || name == "make" && f.Commands["make"] != ""
+		tool := toolOf(r, name)
+		found := tool != "" && f.Commands[tool] != "" || tool == "cc" && f.Compiler != ""
 		if !installed && !found {
 			missing = append(missing, name)
 		}
@@ -86,27 +89,31 @@ func (p *planner) lacking(host lab.HostName, packages []string) []string {
 // is not known, lab/load says so.
 func (p *planner) lackingTool(host lab.HostName, name string) []string {
 	tool, known := load.Named(name)
-	if f := p.facts[host]; !known || f.Commands[tool.Command] != "" || !f.CanInstall {
+	if f := p.facts[host]; !known || f.Commands[tool.Command] != "" || !f.CanInstall && !f.NoInstall {
 		return nil
 	}
 	return []string{tool.Package}
 }
 
-// install notes packages to be installed, or refuses when the host does not allow it.
+// install notes packages to be installed, or refuses when the host, or who asks, does not allow it.
 func (p *planner) install(missing map[lab.HostName][]string, host lab.HostName, packages []string, path, purpose string) {
+	f, list := p.facts[host], strings.Join(packages, " ")
 	switch {
 	case len(packages) == 0:
-	case p.facts[host].CanInstall:
+		return
+	case f.CanInstall:
 		missing[host] = append(missing[host], packages...)
-	default:
-		list := strings.Join(packages, " ")
-		why, cure := "neither root nor sudo without a password", "have an administrator run: apt-get install "+list
-		if p.facts[host].Root {
-			why, cure = "no apt-get, dnf or yum", "install what corresponds to these Debian packages by hand"
-		}
-		p.refuse(lab.Refusal{
-			Host: host, Path: path, Fatal: true, Cure: cure,
-			Reason: fmt.Sprintf("%s lacks %s (%s), and nothing can be installed: %s", host, list, purpose, why),
-		})
+		return
 	}
+	why, cure := "neither root nor sudo without a password", "have an administrator run: apt-get install "+list
+	switch {
+	case f.NoInstall:
+		why, cure = "--no-install forbids it", "leave --no-install out, or install before: apt-get install "+list
+	case f.Root:
+		why, cure = "no apt-get, dnf or yum", "install what corresponds to these Debian packages by hand"
+	}
+	p.refuse(lab.Refusal{
+		Host: host, Path: path, Fatal: true, Cure: cure,
+		Reason: fmt.Sprintf("%s lacks %s (%s), and nothing can be installed: %s", host, list, purpose, why),
+	})
 }

@@ -82,10 +82,11 @@ func moduleFault(r lab.Recipe, name string) Fault {
 }
 
 func unknownModule(name, cure string) Fault {
+	reason := fmt.Sprintf("unknown module %q, of which configure would say: invalid option %q", name, moduleFlag(name, false))
 	if near, ok := lab.Nearest(name, append(moduleNames(), always...)); ok {
-		return Fault{"", fmt.Sprintf("unknown module %q; the nearest known is %q", name, near), cure}
+		reason += fmt.Sprintf("; the nearest known is %q", near)
 	}
-	return Fault{"", fmt.Sprintf("unknown module %q", name), cure}
+	return Fault{"", reason, cure}
 }
 
 // dynamicSince is the first nginx with dynamic modules (CHANGES).

@@ -124,7 +124,7 @@ func TestWhatCannotBeBuiltIsToldWithACure(t *testing.T) {
 	}{
 		{lab.Recipe{Version: "1.4.7"}, "version", "nginx 1.4.7 is older than 1.6.0", "1.6.0 or newer"},
 		{lab.Recipe{Flavor: lab.FlavorTengine, Version: "1.5.2"}, "version", "Tengine 1.5.2 is older than 2.1.0", "2.1.0"},
-		{lab.Recipe{Version: "1.26.3", Modules: []string{"ssl", "stub_statsu"}}, "modules[1]", `unknown module "stub_statsu"; the nearest known is "stub_status"`, "add_modules"},
+		{lab.Recipe{Version: "1.26.3", Modules: []string{"ssl", "stub_statsu"}}, "modules[1]", `invalid option "--with-http_stub_statsu_module"; the nearest known is "stub_status"`, "add_modules"},
 		{lab.Recipe{Package: []string{"nginx"}, Modules: []string{"headers_more"}}, "modules[0]", "unknown module", "libnginx-mod-"},
 		{lab.Recipe{Modules: []string{"gzip"}}, "modules[0]", "every nginx has the module gzip", "leave it out"},
 		{lab.Recipe{Version: "1.24.0", Modules: []string{"v3"}}, "modules[0]", "since 1.25.0", "newer"},

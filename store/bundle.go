@@ -107,24 +107,6 @@ func place(fs []lab.Finding, i int, f lab.Finding) []lab.Finding {
 	return fs
 }
 
-func (b *bundle) readServers(ctx context.Context) error {
-	err := each(ctx, b.q, func(rows *sql.Rows) error {
-		var id int64
-		var packed sql.RawBytes
-		var v lab.Server
-		if err := rows.Scan(&id, &packed); err != nil {
-			return err
-		}
-		err := b.s.unpackJSON(packed, &v)
-		b.servers[id] = v
-		return err
-	}, "SELECT id, json_zst FROM servers WHERE id IN (SELECT r.server FROM runs r WHERE "+b.f.where+")", b.f.arg)
-	for i := range b.runs {
-		b.runs[i].Server = b.servers[b.server[i]]
-	}
-	return err
-}
-
 func (b *bundle) readFigures(ctx context.Context) error {
 	return each(ctx, b.q, func(rows *sql.Rows) error {
 		var id int64

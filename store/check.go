@@ -2,19 +2,17 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"fmt"
 
 	"ngxlab/lab"
 )
 
-// Check reads the whole file and returns what is broken in it: pages, references between tables, the experiment's
-// hash, and the counts that listings show for the campaign. Nothing broken: nil.
+// Check reads the whole file and returns what is broken in it: pages, references between tables, the hashes of the
+// experiment and of its servers' configurations, and the counts that listings show for the campaign. Nothing broken: nil.
 func (s *Store) Check(ctx context.Context, id lab.CampaignID) ([]string, error) {
 	var broken []string
-	for _, check := range []func(context.Context, lab.CampaignID) ([]string, error){s.checkPages, s.checkHash, s.checkCounts} {
+	for _, check := range []func(context.Context, lab.CampaignID) ([]string, error){s.checkPages, s.checkHash, s.checkConfigurations, s.checkCounts} {
 		found, err := check(ctx, id)
 		if err != nil {
 			return broken, fmt.Errorf("check campaign %s: %w", id, err)
@@ -40,10 +38,24 @@ func (s *Store) checkHash(ctx context.Context, id lab.CampaignID) ([]string, err
 	if err := s.read.QueryRowContext(ctx, q, string(id)).Scan(&hash, &text); err != nil {
 		return nil, err
 	}
-	if sum := sha256.Sum256([]byte(text)); hex.EncodeToString(sum[:]) != hash {
+	if hashOf(text) != hash {
 		return []string{"the experiment's text is not what its hash says"}, nil
 	}
 	return nil, nil
+}
+
+// checkConfigurations holds the configurations of the campaign's servers against their hashes.
+func (s *Store) checkConfigurations(ctx context.Context, id lab.CampaignID) ([]string, error) {
+	var broken []string
+	err := each(ctx, s.read, func(rows *sql.Rows) error {
+		var key, text string
+		err := rows.Scan(&key, &text)
+		if err == nil && hashOf(text) != key {
+			broken = append(broken, fmt.Sprintf("the configuration %.12s… is not what its hash says", key))
+		}
+		return err
+	}, "SELECT sha256, text FROM configurations WHERE sha256 IN (SELECT config FROM servers WHERE campaign = ?1 UNION SELECT upstream_config FROM servers WHERE campaign = ?1)", string(id))
+	return broken, err
 }
 
 // checkCounts counts again what the columns say.

@@ -14,6 +14,7 @@ func TestCheckFindsWhatWasTamperedWith(t *testing.T) {
 		"a count":   {"UPDATE campaigns SET runs = 7", "runs: listed as 7, counted as 1"},
 		"a cell":    {"UPDATE campaign_cells SET runs = 3 WHERE state = 'default'", "runs of cell web, default, wrk 10: listed as 3"},
 		"text":      {"UPDATE experiments SET text = 'other'", "hash"},
+		"a config":  {"UPDATE configurations SET text = 'other'", "the configuration 9853170246fc… is not what its hash says"},
 		"reference": {"PRAGMA foreign_keys = off; DELETE FROM servers", "refers to a row of servers that is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -46,7 +46,7 @@ func TestNewerDatabaseIsRefused(t *testing.T) {
 	for name, open := range map[string]func(context.Context, string) (*Store, error){"Open": Open, "OpenReadOnly": OpenReadOnly} {
 		_, err := open(context.Background(), path)
 		var newer *NewerError
-		if !errors.As(err, &newer) || newer.Schema != 99 || newer.Known != 1 {
+		if !errors.As(err, &newer) || newer.Schema != 99 || newer.Known != 2 {
 			t.Errorf("%s: %v, want a NewerError", name, err)
 		}
 	}
@@ -81,15 +81,15 @@ func TestFailingMigrationLeavesTheSchemaBefore(t *testing.T) {
 	if err := migrate(context.Background(), s.write, path, all); err == nil {
 		t.Fatal("a failing migration passed")
 	}
-	if have, err := schemaOf(context.Background(), s.write, path, 1); err != nil || have != 1 {
-		t.Errorf("schema %d, %v; want 1", have, err)
+	if have, err := schemaOf(context.Background(), s.write, path, 2); err != nil || have != 2 {
+		t.Errorf("schema %d, %v; want 2", have, err)
 	}
 	var n int
 	must(t, s.read.QueryRow("SELECT count(*) FROM sqlite_schema WHERE name = 'half'").Scan(&n))
 	if n != 0 {
 		t.Error("half of the migration stayed")
 	}
-	all[1] = "CREATE TABLE half (a)"
+	all[2] = "CREATE TABLE half (a)"
 	must(t, migrate(context.Background(), s.write, path, all))
 	if _, err := Open(context.Background(), path); err == nil {
 		t.Error("a newer schema was opened")

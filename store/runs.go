@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -111,27 +109,15 @@ func cellRow(ctx context.Context, tx *sql.Tx, c lab.CampaignID, cell lab.CellID)
 	return rowID(ctx, tx, find, add, []any{string(c), string(cell.Target), cell.State, cell.Load}, nil)
 }
 
-// serverRow returns the row of a server as read back; equal ones share a row.
-func (s *Store) serverRow(ctx context.Context, tx *sql.Tx, c lab.CampaignID, v lab.Server) (int64, error) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return 0, err
-	}
-	sum := sha256.Sum256(text)
-	const find = "SELECT id FROM servers WHERE campaign = ? AND hash = ?"
-	const add = "INSERT INTO servers (campaign, hash, json_zst) VALUES (?, ?, ?)"
-	return rowID(ctx, tx, find, add, []any{string(c), hex.EncodeToString(sum[:])}, func() any { return s.pack(text) })
-}
-
-// rowID returns the id of the row that has the key; when there is none it is added, with the value of more (if any).
-func rowID(ctx context.Context, tx *sql.Tx, find, add string, key []any, more func() any) (int64, error) {
+// rowID returns the id of the row that has the key; when there is none it is added, with the values of more (if any).
+func rowID(ctx context.Context, tx *sql.Tx, find, add string, key []any, more func() []any) (int64, error) {
 	var id int64
 	err := tx.QueryRowContext(ctx, find, key...).Scan(&id)
 	if err == nil || !errors.Is(err, sql.ErrNoRows) {
 		return id, err
 	}
 	if more != nil {
-		key = append(key, more())
+		key = append(key, more()...)
 	}
 	res, err := tx.ExecContext(ctx, add, key...)
 	if err != nil {

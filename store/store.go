@@ -85,7 +85,8 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-// OpenReadOnly opens an existing database file for reading. An older schema is an error: Open brings it up to date.
+// OpenReadOnly opens an existing database file for reading. One with an older schema is brought up to date first, which
+// has to write to it once.
 func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
 	if err := checkFile(path); err != nil {
 		return nil, err
@@ -94,26 +95,39 @@ func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkSchema(ctx, path); err != nil {
+	old, err := s.older(ctx, path)
+	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	return s, nil
+	if !old {
+		return s, nil
+	}
+	if err := s.Close(); err != nil {
+		return nil, err
+	}
+	if err := update(ctx, path); err != nil {
+		return nil, fmt.Errorf("%w (its schema is older than this program's, and it has to be brought up to date)", err)
+	}
+	return newStore(path, true)
 }
 
-// checkSchema tells whether a file opened for reading has the schema this program knows.
-func (s *Store) checkSchema(ctx context.Context, path string) error {
+// older tells whether a file opened for reading has an older schema than this program.
+func (s *Store) older(ctx context.Context, path string) (bool, error) {
 	known, err := migrations()
 	if err != nil {
-		return err
+		return false, err
 	}
 	have, err := schemaOf(ctx, s.read, path, len(known))
+	return have < len(known), err
+}
+
+// update brings the schema of a file up to date.
+func update(ctx context.Context, path string) error {
+	s, err := Open(ctx, path)
 	if err != nil {
 		return err
 	}
-	if have < len(known) {
-		return fmt.Errorf("open %s: schema %d is older than this program's %d: a command that writes brings it up to date", path, have, len(known))
-	}
-	return nil
+	return s.Close()
 }
 
 // newStore opens the pools without touching the file.

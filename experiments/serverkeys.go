@@ -51,7 +51,10 @@ var servedKeys = []key[lab.ServerSpec]{
 }
 
 // bodies are sizes by the path that they are served at.
-var bodies = mapping(`a path that begins with "/"`, `^/[^\s?#]*$`, value[int64]{size.schema, func(d *decoding, path string, n ast.Node) (int64, bool) {
+var bodies = mapping(`a path that begins with "/"`, `^/[^\s?#]*$`, value[int64]{schema{"anyOf": []schema{size.schema, {"const": 0}}}, func(d *decoding, path string, n ast.Node) (int64, bool) {
+	if s, kind, _ := scalar(n); kind == ast.IntegerType && s == "0" {
+		return 0, true
+	}
 	bytes, ok := size.read(d, path, n)
 	if ok && bytes > maxBody {
 		d.wrong(n, "a size up to 1024GiB", "every host makes the body anew")

@@ -27,7 +27,7 @@ func (p *planner) addresses() error {
 // What comes to a server.
 const (
 	fromLoad   = "load"
-	fromTarget = "what is passed on"
+	fromTarget = "proxied load"
 )
 
 // via is where a target reaches the host of its upstream: itself, or where others do.

@@ -146,3 +146,39 @@ func TestIncludesThatCannotBeAreErrors(t *testing.T) {
 		}
 	}
 }
+
+func TestBlocksAreFoundByTheirNumberOverAllFiles(t *testing.T) {
+	f := Files{Root: "nginx.conf", Text: map[string][]byte{
+		"nginx.conf": []byte("http {\n    server { listen 1; }\n    include b.conf;\n}\n"),
+		"b.conf":     []byte("server {\n    listen 2;\n    listen 2 quic;\n    location / { a 1; }\n    location = /x { a 2; }\n}\n"),
+	}}
+	second := Path{"http", "server[1]"}
+	if v, found, err := f.Value(append(second, "location[1]"), "a"); v != "2" || !found || err != nil {
+		t.Errorf("value %q, %v, %v", v, found, err)
+	}
+	if v, found, err := f.Parameter(second, "listen", "backlog"); found || err != nil {
+		t.Errorf("parameter %q, %v, %v", v, found, err)
+	}
+	f, err := f.SetParameter(second, "listen", "backlog", "9")
+	if err == nil {
+		f, err = f.Set(append(second, "location[0]"), "b", "3")
+	}
+	if err == nil {
+		f, err = f.Append(Path{"http"}, "server { listen 3; }")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(f.Text["b.conf"]); got != "server {\n    listen 2 backlog=9;\n    listen 2 quic;\n    location / { a 1;  b 3; }\n    location = /x { a 2; }\n}\n" {
+		t.Errorf("b.conf is\n%s", got)
+	}
+	if got := string(f.Text["nginx.conf"]); got != "http {\n    server { listen 1; }\n    include b.conf;\n    server { listen 3; }\n}\n" {
+		t.Errorf("nginx.conf is\n%s", got)
+	}
+	if _, err := f.Set(Path{"http", "server[3]"}, "a", "1"); err == nil || err.Error() != "no block http > server[3]" {
+		t.Errorf("a fourth server: %v", err)
+	}
+	if _, err := f.Append(nil, "a"); err == nil {
+		t.Error("what is no directive is added")
+	}
+}

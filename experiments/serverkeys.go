@@ -33,7 +33,7 @@ var servedKeys = []key[lab.ServerSpec]{
 		oneOf("empty-gif", "hello", "echo", "sleep", "file", "proxy", "template"), func(s *lab.ServerSpec) *string { return &s.Site }),
 	has("body", "size of the site file, default 1KiB", size, func(s *lab.ServerSpec) *int64 { return &s.BodyBytes }),
 	has("bodies", "of the site file: further bodies, by path, with their sizes", bodies, func(s *lab.ServerSpec) *map[string]int64 { return &s.Bodies }),
-	key[lab.ServerSpec]{name: "sleep", doc: "delay of the site sleep, default 100ms", schema: duration.schema,
+	{name: "sleep", doc: "delay of the site sleep, default 100ms", schema: duration.schema,
 		read: func(d *decoding, path string, n ast.Node, s *lab.ServerSpec) {
 			if t, ok := duration.read(d, path, n); ok {
 				s.SleepS = t.Seconds()

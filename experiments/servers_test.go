@@ -75,7 +75,7 @@ func TestCommandWithoutBuildsIsTheOneBuild(t *testing.T) {
 var badServers = []struct{ name, head, want, hint string }{
 	{"upstream of another site", "server: {site: hello, upstream: {host: back, server: {site: hello}}}", "x.yaml:5:23: upstream belongs to the site proxy, this is hello", "site: proxy"},
 	{"proxy without upstream", "server: {site: proxy}", "the site proxy needs the key upstream", "host: NAME"},
-	{"upstream on no host", "server: {site: proxy, upstream: {host: bakc, server: {site: hello}}}", `x.yaml:5:34: there is no host "bakc"`, `"back"`},
+	{"upstream on no host", "server: {site: proxy, upstream: {host: bak, server: {site: hello}}}", `x.yaml:5:34: there is no host "bak"`, `"back"`},
 	{"upstream without the role", "server: {site: proxy, upstream: {host: here, server: {site: hello}}}", `host "here" does not have the role upstream`, "roles: [upstream]"},
 	{"chain of proxies", "server: {site: proxy, upstream: {host: back, server: {site: proxy}}}", "passes requests on itself", "site: hello"},
 	{"chain of a template", "server: {site: proxy, upstream: {host: back, server: {site: template, template: {nginx.conf: \"proxy_pass x;\"}}}}", "passes requests on itself", ""},

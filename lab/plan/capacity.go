@@ -131,12 +131,15 @@ func (p *planner) capacityLimits(c *lab.CapacityPlan, s lab.State) []lab.Capacit
 	if c.SharedKernel {
 		ends, shared = 2, ", two per connection because both ends are on this kernel"
 	}
-	limits := []lab.CapacityLimit{
-		{Name: "worker_connections", Connections: int64(b.workers) * int64(max(b.clean(), 0)),
-			Detail: fmt.Sprintf("%d workers × %d: with a sixteenth of its %d worker_connections free, nginx begins to close idle ones; its listeners and its own take %d", b.workers, b.clean(), b.connections, listeners+2)},
-		{Name: "hard nofile", Connections: int64(b.workers) * int64(max(b.files-ownFiles, 0)),
-			Detail: fmt.Sprintf("%d workers × %d open files, less %d of their own", b.workers, b.files, ownFiles)},
+	var limits []lab.CapacityLimit
+	if !b.foreign {
+		limits = append(limits, lab.CapacityLimit{Name: "worker_connections", Connections: int64(b.workers) * int64(max(b.clean(), 0)),
+			Detail: fmt.Sprintf("%d workers × %d: with a sixteenth of its %d worker_connections free, nginx begins to close idle ones; its listeners and its own take %d", b.workers, b.clean(), b.connections, listeners+2)})
 	}
+	limits = append(limits, lab.CapacityLimit{
+		Name: "hard nofile", Connections: int64(b.workers) * int64(max(b.files-ownFiles, 0)),
+		Detail: fmt.Sprintf("%d workers × %d open files, less %d of their own", b.workers, b.files, ownFiles),
+	})
 	limits = append(limits, holderLimits(c, facts)...)
 	for _, bound := range []struct {
 		name, text, detail string

@@ -173,6 +173,12 @@ func (p *planner) besideServer(spec lab.LoadSpec, point lab.LoadPoint, host lab.
 			return nil
 		}
 	}
+	if u := p.e.Server.Upstream; u != nil && lab.SameKernel(p.facts, host, u.Host) {
+		if left = less(left, p.upstreamCPUs); len(left) == 0 {
+			p.warn(host, path, "load is not pinned: the server and its upstream use every CPU of this host")
+			return nil
+		}
+	}
 	return slices.Clone(left)
 }
 

@@ -95,6 +95,7 @@ func sure(r lab.Recipe, module string) bool {
 	added := func(m lab.Module) bool { return m.Name == module || m.Name == module+"-nginx-module" }
 	return slices.Contains(r.Modules, module) || slices.ContainsFunc(r.Added, added) || len(r.Package) > 0 && module == "stub_status" ||
 		slices.ContainsFunc(r.Configure, func(flag string) bool {
-			return strings.Contains(flag, "_"+module+"_module") || strings.Contains(flag, "/"+module)
+			return strings.HasPrefix(flag, "--with-") && strings.Contains(flag, "_"+module+"_module") ||
+				strings.HasPrefix(flag, "--add-") && strings.Contains(flag, "/"+module)
 		})
 }

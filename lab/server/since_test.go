@@ -22,7 +22,7 @@ func TestDirectivesAreHeldAgainstTheVersionOfTheBuild(t *testing.T) {
 		{nginx("1.8.1"), "listen.reuseport", "false", ""}, {nginx("1.9.1"), "listen.reuseport", "true", ""},
 		{nginx("1.24.0"), "server.http2", "on", `unknown directive "http2" in build "b", nginx 1.24.0: nginx has it since 1.25.1`},
 		{bullseye, "http2", "on", "nginx 1.18.0"}, {nginx("1.26.3"), "http2", "on", ""}, {nginx(""), "http2", "on", ""},
-		{nginx("1.26.3"), "ssl", "on", "no more since 1.25.1"}, {nginx("1.22.1"), "http.http2_recv_timeout", "3s", "no more since 1.19.7"},
+		{nginx("1.26.3"), "ssl", "on", "no more since 1.25.1"}, {nginx("1.26.3"), "http.http2_recv_timeout", "3s", ""}, {nginx("1.18.0"), "ssl_ocsp", "on", "1.19.0"},
 		{nginx("1.7.10"), "aio", "threads", `invalid value "threads" in "aio" directive`}, {nginx("1.7.10"), "aio", "threads=pool", "1.7.11"}, {nginx("1.7.10"), "aio", "on", ""},
 		{nginx("1.6.2"), "worker_cpu_affinity", "auto", "1.9.10"}, {tengine("2.1.0"), "worker_cpu_affinity", "auto", ""}, {nginx("1.6.2"), "worker_cpu_affinity", "01 10", ""},
 		{nginx("1.13.0"), "ssl_protocols", "TLSv1.2 TLSv1.3", ""}, {nginx("1.12.2"), "ssl_protocols", "TLSv1.2 TLSv1.3", "1.13.0"},

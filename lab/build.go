@@ -97,11 +97,12 @@ type Build struct {
 	Cached     bool              `json:"cached"`
 	Log        string            `json:"log"` // path of the build log on the host
 
-	Modules   []string  `json:"modules,omitempty"`   // compiled in, as the binary says; sorted
-	Dynamic   []string  `json:"dynamic,omitempty"`   // shared objects to load, relative to Dir, absolute for an installed server; in the order of loading
-	Libraries []Library `json:"libraries,omitempty"` // that the binary is linked with, by name
-	Env       []string  `json:"env,omitempty"`       // KEY=value that the binary needs to start; {build} for Dir
-	MadeBy    string    `json:"made_by,omitempty"`   // user that compiled
+	SizeBytes int64     `json:"binary_bytes,omitempty"` // of Binary
+	Modules   []string  `json:"modules,omitempty"`      // compiled in, as the binary says; sorted
+	Dynamic   []string  `json:"dynamic,omitempty"`      // shared objects to load, relative to Dir, absolute for an installed server; in the order of loading
+	Libraries []Library `json:"libraries,omitempty"`    // that the binary is linked with, by name
+	Env       []string  `json:"env,omitempty"`          // KEY=value that the binary needs to start; {build} for Dir
+	MadeBy    string    `json:"made_by,omitempty"`      // user that compiled
 
 	Distribution string   `json:"distribution,omitempty"` // that it was made on, "debian 12"
 	Architecture string   `json:"architecture,omitempty"` // as Go names it
@@ -119,7 +120,7 @@ type Library struct {
 // KeptBuild is a build in a host's cache.
 type KeptBuild struct {
 	Build
-	SizeBytes int64     `json:"size_bytes"`
+	DiskBytes int64     `json:"size_bytes"` // of all its files
 	Made      time.Time `json:"made"`
 	Used      time.Time `json:"used"` // last time that a campaign asked for it
 }

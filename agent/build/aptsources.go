@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// aptSources returns the host's own deb entries as deb-src entries in one-line form, sorted by file, the suite
+// aptSources returns the host's own deb entries as entries of a kind (deb or deb-src) in one-line form, sorted by file, the suite
 // replaced when one is named (bookworm-updates becomes trixie-updates; an archive that has no such suite is told in
 // apt's output and does no harm).
 // Format: sources.list(5) of apt 2.6.
-func aptSources(dir, suite string) ([]string, error) {
+func aptSources(dir, kind, suite string) ([]string, error) {
 	if dir == "" {
 		dir = "/etc/apt"
 	}
@@ -30,7 +30,7 @@ func aptSources(dir, suite string) ([]string, error) {
 			continue
 		}
 		for _, e := range parse(string(text)) {
-			entries = append(entries, e.sourceLines(suite)...)
+			entries = append(entries, e.lines(kind, suite)...)
 		}
 	}
 	if len(entries) == 0 {
@@ -47,8 +47,8 @@ type aptEntry struct {
 	components []string
 }
 
-// sourceLines writes the entry as one deb-src line per URI and suite.
-func (e aptEntry) sourceLines(suite string) []string {
+// lines writes the entry as one line of a kind per URI and suite.
+func (e aptEntry) lines(kind, suite string) []string {
 	var lines []string
 	for _, uri := range e.uris {
 		for _, s := range e.suites {
@@ -56,7 +56,7 @@ func (e aptEntry) sourceLines(suite string) []string {
 				_, pocket, _ := strings.Cut(s, "-") // bookworm-security, noble-updates
 				s = strings.TrimSuffix(suite+"-"+pocket, "-")
 			}
-			lines = append(lines, strings.Join(nonEmpty("deb-src", e.options, uri, s, strings.Join(e.components, " ")), " "))
+			lines = append(lines, strings.Join(nonEmpty(kind, e.options, uri, s, strings.Join(e.components, " ")), " "))
 		}
 	}
 	return lines

@@ -31,7 +31,7 @@ type Cache struct {
 }
 
 // Build makes a recipe, or finds it already made, here or on the host that it was imported from (then in well under a
-// second). The recipe must have its Flags, as lab/server fills them. Progress and the output of the compiler go to log,
+// second): compiled from its source, taken out of the distribution's packages, or found installed. The recipe must have its Flags, as lab/server fills them. Progress and the output of the compiler go to log,
 // when it is not nil. Errors: no compiler, no source to be had, a checksum that differs, a compilation that stopped (with
 // the last lines of its log, which is kept).
 func (c Cache) Build(ctx context.Context, r lab.Recipe, log io.Writer) (lab.Build, error) {
@@ -43,6 +43,7 @@ func (c Cache) Build(ctx context.Context, r lab.Recipe, log io.Writer) (lab.Buil
 	if err != nil {
 		return lab.Build{}, fmt.Errorf("build %s: %w", r.Name, err)
 	}
+	b.Libraries = c.libraries(ctx, b)
 	if b.Recipe = r.Name; b.Cached {
 		b.TookS = time.Since(began).Seconds()
 	}
@@ -51,14 +52,13 @@ func (c Cache) Build(ctx context.Context, r lab.Recipe, log io.Writer) (lab.Buil
 
 // build finds the build, or makes it while no other builder makes the same.
 func (c Cache) build(ctx context.Context, j job) (lab.Build, error) {
-	where, err := place(j.recipe)
+	if j.recipe.Installed != "" {
+		return c.installed(ctx, j)
+	}
+	j, none, err := c.placed(ctx, j)
 	if err != nil {
 		return lab.Build{}, err
 	}
-	j.identity = hash(identity(j.recipe), where)
-	var none error
-	where.Compiler, none = c.compiler(ctx, j.recipe.Packages)
-	j.where, j.key = where, hash(identity(j.recipe), where)
 	if b, ok := c.known(j); ok {
 		return b, nil
 	}
@@ -68,7 +68,7 @@ func (c Cache) build(ctx context.Context, j job) (lab.Build, error) {
 	if err := os.MkdirAll(c.builds(), 0o755); err != nil {
 		return lab.Build{}, err
 	}
-	unlock, err := lock(ctx, filepath.Join(c.builds(), ".lock-"+j.key))
+	unlock, err := lockSaying(ctx, c.lockOf(j.key), j.log)
 	if err != nil {
 		return lab.Build{}, err
 	}
@@ -79,6 +79,37 @@ func (c Cache) build(ctx context.Context, j job) (lab.Build, error) {
 	return c.make(ctx, j)
 }
 
+// placed is a job with the conditions of this host. none says why nothing can be compiled here.
+func (c Cache) placed(ctx context.Context, j job) (_ job, none, err error) {
+	if j.where, err = place(j.recipe); err != nil {
+		return j, nil, err
+	}
+	j.identity = hash(identity(j.recipe), j.where)
+	if j.recipe.Compiled() {
+		j.where.Compiler, none = c.compiler(ctx, j.recipe)
+	}
+	j.key = hash(identity(j.recipe), j.where)
+	return j, none, nil
+}
+
+// Find returns the finished build of a recipe, false when it is not here.
+func (c Cache) Find(ctx context.Context, r lab.Recipe) (lab.Build, bool) {
+	j := job{recipe: r, log: io.Discard}
+	if r.Installed != "" {
+		b, err := c.installed(ctx, j)
+		return b, err == nil
+	}
+	j, _, err := c.placed(ctx, j)
+	if err != nil {
+		return lab.Build{}, false
+	}
+	b, ok := c.known(j)
+	b.Recipe = r.Name
+	return b, ok
+}
+
+func (c Cache) lockOf(key string) string { return filepath.Join(c.builds(), ".lock-"+key) }
+
 // known is a build made here by the compiler that is here, or else one imported of the same recipe, distribution and
 // architecture.
 func (c Cache) known(j job) (lab.Build, bool) {
@@ -86,6 +117,7 @@ func (c Cache) known(j job) (lab.Build, bool) {
 		if b, ok := c.remembered(key); ok {
 			b.Cached, b.Identity = true, j.identity
 			b.Distribution, b.Architecture = j.where.Distribution, j.where.Architecture
+			_ = os.Chtimes(c.resolution(key), time.Time{}, time.Now()) // when it was used last is good to know, no more
 			return b, true
 		}
 	}
@@ -98,11 +130,12 @@ type job struct {
 	where    conditions
 	key      string // of the recipe under these conditions, sources not yet looked up
 	identity string // the same, whatever the compiler
+	maker    maker  // who compiles
 	log      io.Writer
 	began    time.Time
 }
 
-// make fetches, unpacks and compiles in a work directory, and renames the finished build into place.
+// make makes a build in a work directory, and renames the finished one into place.
 func (c Cache) make(ctx context.Context, j job) (lab.Build, error) {
 	work := filepath.Join(c.builds(), ".work-"+j.key)
 	if err := os.RemoveAll(work); err != nil { // of a build that was interrupted
@@ -116,17 +149,21 @@ func (c Cache) make(ctx context.Context, j job) (lab.Build, error) {
 		Recipe: j.recipe.Name, Compiler: j.where.Compiler, Sources: map[string]string{}, Identity: j.identity,
 		Distribution: j.where.Distribution, Architecture: j.where.Architecture,
 	}
-	if err := c.sources(ctx, j, work, &b); err != nil {
+	var err error
+	if len(j.recipe.Package) > 0 {
+		err = c.packaged(ctx, j, work, &b)
+	} else {
+		err = c.fromSource(ctx, j, work, &b)
+	}
+	if why := reason("", c.builds(), err); err != nil && why != "" {
+		err = fmt.Errorf("%s (%w)", why, err)
+	}
+	if err != nil {
 		return lab.Build{}, err
 	}
-	b.ID = hash(identity(j.recipe), j.where.fixed(), b.Sources)
-	final := filepath.Join(c.builds(), b.ID)
-	if _, err := os.Stat(filepath.Join(final, manifest)); err != nil {
-		if err := c.compile(ctx, j, work, &b); err != nil {
-			return lab.Build{}, err
-		}
-		b.TookS = time.Since(j.began).Seconds()
-		if err := keep(filepath.Join(work, "out"), final, b); err != nil {
+	b.TookS = time.Since(j.began).Seconds()
+	if _, there := c.finished(b.ID); !there {
+		if err := keep(filepath.Join(work, "out"), filepath.Join(c.builds(), b.ID), b); err != nil {
 			return lab.Build{}, err
 		}
 	}
@@ -135,10 +172,29 @@ func (c Cache) make(ctx context.Context, j job) (lab.Build, error) {
 	}
 	done, ok := c.known(j)
 	if !ok {
-		return lab.Build{}, fmt.Errorf("finished build %s cannot be read back", final)
+		return lab.Build{}, fmt.Errorf("finished build %s cannot be read back", b.ID)
 	}
 	done.Cached = false
 	return done, nil
+}
+
+// fromSource fetches, unpacks and compiles; a build that came of the same before is not made again.
+func (c Cache) fromSource(ctx context.Context, j job, work string, b *lab.Build) (err error) {
+	var why string
+	if j.maker, why, err = newMaker(work); err != nil {
+		return err
+	}
+	if why != "" {
+		b.Notes = append(b.Notes, why)
+	}
+	if err := c.sources(ctx, j, work, b); err != nil {
+		return err
+	}
+	b.ID = hash(identity(j.recipe), j.where.fixed(), b.Sources)
+	if _, there := c.finished(b.ID); there {
+		return nil
+	}
+	return c.compile(ctx, j, work, b)
 }
 
 // The files of a finished build: a directory without its manifest is no build.
@@ -150,7 +206,14 @@ const (
 
 // keep writes the manifest beside the binary and renames the directory into place, whole.
 func keep(out, final string, b lab.Build) error {
-	b.Binary, b.Log = filepath.Join(final, binary), filepath.Join(final, buildLog)
+	b.Dir, b.Binary = final, filepath.Join(final, b.Binary)
+	if _, err := os.Stat(filepath.Join(out, buildLog)); err == nil {
+		b.Log = filepath.Join(final, buildLog)
+	}
+	var err error
+	if b.SizeBytes, err = sizeOf(filepath.Join(out, strings.TrimPrefix(b.Binary, final))); err != nil {
+		return err
+	}
 	text, err := json.MarshalIndent(b, "", "  ")
 	if err != nil {
 		return err
@@ -158,7 +221,7 @@ func keep(out, final string, b lab.Build) error {
 	if err := writeFile(filepath.Join(out, manifest), text); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(final); err != nil { // a directory without manifest
+	if err := os.RemoveAll(final); err != nil { // a directory without manifest, or damaged
 		return err
 	}
 	return os.Rename(out, final)
@@ -182,8 +245,8 @@ func (c Cache) finished(id string) (lab.Build, bool) {
 	if !ok {
 		return lab.Build{}, false
 	}
-	if _, err := os.Stat(b.Binary); err != nil {
-		return lab.Build{}, false
+	if size, err := sizeOf(b.Binary); err != nil || b.SizeBytes != 0 && size != b.SizeBytes {
+		return lab.Build{}, false // damaged: it is made anew
 	}
 	return b, true
 }
@@ -199,9 +262,17 @@ func (c Cache) fetched() string { return filepath.Join(c.Dir, "sources") }
 // resolution is the file that remembers which build a key led to, so that a second use asks no mirror.
 func (c Cache) resolution(key string) string { return filepath.Join(c.builds(), ".resolved-"+key) }
 
+func sizeOf(path string) (int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
 // identity is the recipe without what does not change the binary.
 func identity(r lab.Recipe) lab.Recipe {
-	r.Name, r.Packages = "", nil
+	r.Name, r.Packages, r.Command, r.Timeout = "", nil, nil, lab.Duration{}
 	return r
 }
 

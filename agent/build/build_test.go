@@ -104,7 +104,7 @@ func finished(t *testing.T, c Cache) []string {
 }
 
 func TestBuildIsMadeOnceAndFoundAgain(t *testing.T) {
-	c := Cache{Dir: t.TempDir()}
+	c := Cache{Dir: stateDir(t)}
 	r := recipe(atPath(t, source(t, "1.0")))
 	first, err := c.Build(t.Context(), r, testLog{t})
 	if err != nil {
@@ -130,9 +130,9 @@ func TestBuildIsMadeOnceAndFoundAgain(t *testing.T) {
 }
 
 func TestChangedSourceAtAPathIsAnotherBuild(t *testing.T) {
-	c, dir := Cache{Dir: t.TempDir()}, t.TempDir()
+	c, dir := Cache{Dir: stateDir(t)}, t.TempDir()
 	archive := atPath(t, source(t, "1.0"))
-	if err := unpackFile(archive.Path, dir); err != nil {
+	if _, err := c.unpackFile(t.Context(), archive.Path, dir); err != nil {
 		t.Fatal(err)
 	}
 	r := recipe(lab.BuildSource{Path: "/nowhere"}, lab.BuildSource{Path: dir})
@@ -151,8 +151,8 @@ func TestChangedSourceAtAPathIsAnotherBuild(t *testing.T) {
 }
 
 func TestTwoBuildersOfOneRecipeBuildOnce(t *testing.T) {
-	c := Cache{Dir: t.TempDir()}
-	counted := filepath.Join(t.TempDir(), "count")
+	c := Cache{Dir: stateDir(t)}
+	counted := filepath.Join(sharedDir(t), "count")
 	r := recipe(atPath(t, source(t, "1.0", "echo made >> "+counted)))
 	var wg sync.WaitGroup
 	for range 4 {
@@ -188,7 +188,7 @@ func TestChecksumThatDiffersNamesBothAndLeavesNothing(t *testing.T) {
 	url, _ := serveArchive(t, content)
 	sum := sha256.Sum256(content)
 	got, want := hex.EncodeToString(sum[:]), strings.Repeat("a", 64)
-	c := Cache{Dir: t.TempDir()}
+	c := Cache{Dir: stateDir(t)}
 	_, err := c.Build(t.Context(), recipe(lab.BuildSource{URL: url, SHA256: want}, atPath(t, content)), testLog{t})
 	if err == nil || !strings.Contains(err.Error(), "asked for sha256 "+want+", got "+got) || !strings.Contains(err.Error(), url) {
 		t.Errorf("error: %v", err)
@@ -204,7 +204,7 @@ func TestURLIsFetchedOnceAndFailuresPassOnToTheNextSource(t *testing.T) {
 	content := source(t, "1.0")
 	url, asked := serveArchive(t, content)
 	sum := sha256.Sum256(content)
-	c := Cache{Dir: t.TempDir()}
+	c := Cache{Dir: stateDir(t)}
 	r := recipe(lab.BuildSource{URL: url + "/gone", SHA256: strings.Repeat("b", 64)}, lab.BuildSource{URL: url, SHA256: hex.EncodeToString(sum[:])})
 	b, err := c.Build(t.Context(), r, testLog{t})
 	if err != nil || b.Sources[url] != hex.EncodeToString(sum[:]) || len(b.Notes) != 1 || !strings.Contains(b.Notes[0], "404") {
@@ -225,7 +225,7 @@ func TestCommitOfARepositoryIsBuilt(t *testing.T) {
 		t.Skip("SKIPPED: no git here")
 	}
 	repo := t.TempDir()
-	if err := unpackFile(atPath(t, source(t, "1.0")).Path, repo); err != nil {
+	if _, err := (Cache{}).unpackFile(t.Context(), atPath(t, source(t, "1.0")).Path, repo); err != nil {
 		t.Fatal(err)
 	}
 	git := func(args ...string) string {
@@ -240,7 +240,7 @@ func TestCommitOfARepositoryIsBuilt(t *testing.T) {
 	git("add", ".")
 	git("commit", "--quiet", "-m", "x")
 	commit := git("rev-parse", "HEAD")
-	c := Cache{Dir: t.TempDir()}
+	c := Cache{Dir: stateDir(t)}
 	b, err := c.Build(t.Context(), recipe(lab.BuildSource{Git: repo, Commit: commit}), testLog{t})
 	if err != nil || b.Sources[repo+"@"+commit] != commit {
 		t.Errorf("%+v, %v", b, err)
@@ -252,7 +252,7 @@ func TestCommitOfARepositoryIsBuilt(t *testing.T) {
 }
 
 func TestFailedBuildShowsTheEndOfItsLogAndKeepsIt(t *testing.T) {
-	c := Cache{Dir: t.TempDir()}
+	c := Cache{Dir: stateDir(t)}
 	_, err := c.Build(t.Context(), recipe(atPath(t, source(t, "1.0", "seq 1 50", "echo the reason", "false"))), io.Discard)
 	if err == nil {
 		t.Fatal("no error")
@@ -272,9 +272,9 @@ func TestFailedBuildShowsTheEndOfItsLogAndKeepsIt(t *testing.T) {
 }
 
 func TestInterruptedBuildLeavesNothingThatLooksFinished(t *testing.T) {
-	c := Cache{Dir: t.TempDir()}
-	begun := filepath.Join(t.TempDir(), "begun")
-	again := filepath.Join(t.TempDir(), "again")
+	c := Cache{Dir: stateDir(t)}
+	begun := filepath.Join(sharedDir(t), "begun")
+	again := filepath.Join(sharedDir(t), "again")
 	r := recipe(atPath(t, source(t, "1.0", "test -e "+again+" || { touch "+begun+"; sleep 600; }")))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -305,7 +305,7 @@ func TestInterruptedBuildLeavesNothingThatLooksFinished(t *testing.T) {
 func TestMissingCompilerNamesThePackages(t *testing.T) {
 	r := recipe(atPath(t, source(t, "1.0")))
 	t.Setenv("PATH", t.TempDir())
-	c := Cache{Dir: t.TempDir()}
+	c := Cache{Dir: stateDir(t)}
 	_, err := c.Build(t.Context(), r, testLog{t})
 	if err == nil || !strings.Contains(err.Error(), "no make on this host; install the packages gcc libpcre2-dev") {
 		t.Errorf("error: %v", err)
@@ -370,4 +370,26 @@ func FuzzUnpack(f *testing.F) {
 			t.Errorf("written outside: %v, %v", all, err)
 		}
 	})
+}
+
+// stateDir is a directory that other users can enter, as the state directory of root's agent is.
+func stateDir(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	for d := dir; d != os.TempDir() && d != "/"; d = filepath.Dir(d) {
+		if err := os.Chmod(d, 0o755); err != nil { //nolint:gosec // the mode is the point
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// sharedDir is a directory where whoever compiles can write.
+func sharedDir(t testing.TB) string {
+	t.Helper()
+	dir := stateDir(t)
+	if err := os.Chmod(dir, 0o777); err != nil { //nolint:gosec // the mode is the point
+		t.Fatal(err)
+	}
+	return dir
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -20,19 +21,52 @@ import (
 // logLines is how many lines of the build log an error shows.
 const logLines = 20
 
-// compile configures and makes work/server; afterwards work/out holds the binary and the log.
+// modulesDir is where the shared objects of a build are kept.
+const modulesDir = "modules"
+
+// compile makes work/server; afterwards work/out holds the binary, what it needs and the log.
 func (c Cache) compile(ctx context.Context, j job, work string, b *lab.Build) error {
-	out := filepath.Join(work, "out")
+	out, dir := filepath.Join(work, "out"), filepath.Join(work, "server")
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
-	logPath := filepath.Join(out, buildLog)
-	file, err := os.Create(logPath)
+	flags, err := remedied(j.recipe, dir, b)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts(j.recipe, work) {
+		if err := j.maker.gets(p.into); err != nil {
+			return err
+		}
+	}
+	j.recipe.Flags, b.MadeBy = flags, j.maker.name
+	if err := c.logged(ctx, j, work, b); err != nil {
+		return err
+	}
+	if err := j.collect(dir, out, b); err != nil {
+		return err
+	}
+	if err := published(out); err != nil {
+		return err
+	}
+	return c.examined(ctx, j, out, b)
+}
+
+// logged runs the commands that make the build, with a log.
+func (c Cache) logged(ctx context.Context, j job, work string, b *lab.Build) error {
+	file, err := os.Create(filepath.Join(work, "out", buildLog))
 	if err != nil {
 		return err
 	}
 	lines := &buildLogger{file: file, also: j.log}
-	err = c.steps(ctx, j, filepath.Join(work, "server"), lines)
+	dir := filepath.Join(work, "server")
+	err = c.steps(ctx, j, dir, lines)
+	if err != nil && ctx.Err() == nil && j.recipe.IsNginx() && outOfMemory.Match(lines.last) {
+		const note = "the compiler was ended for want of memory; compiled again one file at a time"
+		b.Notes = append(b.Notes, note)
+		fmt.Fprintf(lines, "%s\n", note) //nolint:errcheck // the log says it itself, below
+		err = c.make1(ctx, j, dir, lines)
+	}
 	closed := cmp.Or(lines.err, file.Close())
 	if err != nil {
 		return c.keepLog(ctx, j, lines, err)
@@ -40,33 +74,188 @@ func (c Cache) compile(ctx context.Context, j job, work string, b *lab.Build) er
 	if closed != nil {
 		return fmt.Errorf("write the log: %w", closed)
 	}
-	path := filepath.Join(out, binary)
-	if err := os.Rename(filepath.Join(work, "server", "objs", "nginx"), path); err != nil {
-		return fmt.Errorf("the compiled server is not there: %w", err)
-	}
-	b.Configured, b.Version, err = c.inspect(ctx, path)
-	return err
+	return nil
 }
 
-// steps runs configure and make.
+// steps runs what the recipe says, or configure and make.
 func (c Cache) steps(ctx context.Context, j job, dir string, log io.Writer) error {
+	if len(j.recipe.Make) > 0 || !j.recipe.IsNginx() {
+		for _, argv := range j.recipe.Make {
+			if err := c.step(ctx, j, lab.Command{Argv: argv, Dir: dir, Env: compilerEnv(j.recipe)}, log); err != nil {
+				return fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
+			}
+		}
+		return nil
+	}
 	configure := "./configure"
 	if _, err := os.Stat(filepath.Join(dir, "configure")); err != nil {
 		configure = "auto/configure" // as in nginx's repository
 	}
-	configured := lab.Command{
-		Argv: append([]string{"sh", configure}, j.recipe.Flags...), Dir: dir, Deadline: lab.Duration{Duration: 15 * time.Minute},
-	}
-	if err := c.run(ctx, configured, log); err != nil {
+	if err := c.step(ctx, j, lab.Command{Argv: append([]string{"sh", configure}, j.recipe.Flags...), Dir: dir}, log); err != nil {
 		return fmt.Errorf("configure: %w", err)
 	}
-	made := lab.Command{
-		Argv: []string{"make", "-j" + strconv.Itoa(runtime.NumCPU())}, Dir: dir, Deadline: lab.Duration{Duration: time.Hour},
-	}
-	if err := c.run(ctx, made, log); err != nil {
+	if err := c.step(ctx, j, lab.Command{Argv: []string{"make", "-j" + strconv.Itoa(runtime.NumCPU())}, Dir: dir}, log); err != nil {
 		return fmt.Errorf("compile: %w", err)
 	}
 	return nil
+}
+
+// make1 goes on where make stopped, with one compiler at a time.
+func (c Cache) make1(ctx context.Context, j job, dir string, log io.Writer) error {
+	if err := c.step(ctx, j, lab.Command{Argv: []string{"make", "-j1"}, Dir: dir}, log); err != nil {
+		return fmt.Errorf("compile: %w", err)
+	}
+	return nil
+}
+
+// compilerEnv is what commands that make a build find of the recipe's compiler and flags.
+func compilerEnv(r lab.Recipe) []string {
+	var env []string
+	for _, v := range []struct{ name, value string }{{"CC", r.Compiler}, {"CFLAGS", r.CFlags}, {"CXXFLAGS", r.CFlags}, {"LDFLAGS", r.LDFlags}} {
+		if v.value != "" {
+			env = append(env, v.name+"="+v.value)
+		}
+	}
+	return env
+}
+
+// defaultTimeout is what one command of a build may take.
+const defaultTimeout = time.Hour
+
+// step runs one command as the maker, within the time of the recipe.
+func (c Cache) step(ctx context.Context, j job, command lab.Command, log io.Writer) error {
+	limit := j.recipe.Timeout.Duration
+	if limit <= 0 {
+		limit = defaultTimeout
+	}
+	command.Deadline = lab.Duration{Duration: limit}
+	began := time.Now()
+	err := c.run(ctx, j.maker.of(command), log)
+	if err != nil && ctx.Err() == nil && time.Since(began) >= limit {
+		return fmt.Errorf("%w; give the build a longer timeout than %v", err, limit)
+	}
+	return err
+}
+
+// collect moves what was made to out: the binary, the shared objects of modules, and what the recipe keeps.
+func (j job) collect(dir, out string, b *lab.Build) error {
+	made := []string{j.recipe.Binary}
+	b.Binary = path.Base(j.recipe.Binary)
+	if j.recipe.IsNginx() {
+		b.Binary = binary
+	}
+	if j.recipe.Binary == "" {
+		made = []string{"objs/nginx", "objs/tengine"}
+	}
+	var err error
+	for _, name := range made {
+		if err = os.Rename(filepath.Join(dir, name), filepath.Join(out, b.Binary)); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("the compiled server is not at %s: %w", strings.Join(made, " or "), err)
+	}
+	if err := collectModules(dir, out, b); err != nil {
+		return err
+	}
+	for _, name := range j.recipe.Keep {
+		if err := kept(filepath.Join(dir, name), filepath.Join(out, name)); err != nil {
+			return fmt.Errorf("keep %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func collectModules(dir, out string, b *lab.Build) error {
+	objects, err := filepath.Glob(filepath.Join(dir, "objs", "*.so"))
+	if err != nil || len(objects) == 0 {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(out, modulesDir), 0o755); err != nil {
+		return err
+	}
+	for _, object := range objects {
+		name := filepath.Join(modulesDir, filepath.Base(object))
+		if err := os.Rename(object, filepath.Join(out, name)); err != nil {
+			return err
+		}
+		b.Dynamic = append(b.Dynamic, name)
+	}
+	return nil
+}
+
+// kept moves a file or folder to the build.
+func kept(from, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return os.Rename(from, to)
+}
+
+// examined asks the finished binary what it is, and holds that against what was asked for.
+func (c Cache) examined(ctx context.Context, j job, out string, b *lab.Build) error {
+	path := filepath.Join(out, b.Binary)
+	if !j.recipe.IsNginx() {
+		return c.ownVersion(ctx, j, out, b)
+	}
+	var err error
+	if b.Configured, b.Version, err = c.inspect(ctx, path, placedEnv(b.Env, out)); err != nil {
+		return err
+	}
+	b.Modules = modulesOf(path, b.Configured)
+	if want := j.recipe.Version; want != "" && want != b.Version && !strings.HasPrefix(b.Version, want+"-") {
+		return fmt.Errorf("%w: asked for %s, the server says %s", errVersion, want, b.Version)
+	}
+	return nil
+}
+
+// ownVersion asks a server that is not nginx by its own command.
+func (c Cache) ownVersion(ctx context.Context, j job, out string, b *lab.Build) error {
+	b.Version = j.recipe.Version
+	if j.recipe.Command == nil || len(j.recipe.Command.Version) == 0 {
+		return nil
+	}
+	words := strings.NewReplacer("{binary}", filepath.Join(out, b.Binary), "{build}", out, "{prefix}", out)
+	var argv []string
+	for _, word := range j.recipe.Command.Version {
+		argv = append(argv, words.Replace(word))
+	}
+	var said bytes.Buffer
+	if err := c.run(ctx, lab.Command{Argv: argv, Env: placedEnv(b.Env, out), Deadline: brief}, &said); err != nil {
+		return fmt.Errorf("ask the server for its version: %w: %.500s", err, bytes.TrimSpace(said.Bytes()))
+	}
+	b.Configured = strings.TrimSpace(said.String())
+	if found := anyVersion.FindString(b.Configured); b.Version == "" {
+		b.Version = found
+	}
+	return nil
+}
+
+// anyVersion is the first thing that looks like a version.
+var anyVersion = regexp.MustCompile(`\d+(\.\d+)+[\w.-]*`)
+
+// placedEnv is an environment with the directory of the build in its place.
+func placedEnv(env []string, dir string) []string {
+	var placed []string
+	for _, e := range env {
+		placed = append(placed, strings.ReplaceAll(e, "{build}", dir))
+	}
+	return placed
+}
+
+// modulesOf are the modules compiled into a binary, as it names them itself, or as its -V does where it was stripped.
+func modulesOf(path, configured string) []string {
+	f, err := os.Open(path)
+	if err != nil {
+		return lab.ConfiguredModules(configured)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	names, err := lab.NginxModules(f)
+	if err != nil {
+		return lab.ConfiguredModules(configured)
+	}
+	return names
 }
 
 // buildLogger writes a log to its file and to whoever else wants it. It remembers the end, and goes on when the file
@@ -96,6 +285,9 @@ func (c Cache) keepLog(ctx context.Context, j job, l *buildLogger, cause error) 
 		return cause
 	}
 	kept := filepath.Join(c.builds(), "failed-"+j.key+".log")
+	if why := reason(string(l.last), c.builds(), cause); why != "" {
+		cause = fmt.Errorf("%s (%w)", why, cause)
+	}
 	where := "the log is " + kept
 	text, err := os.ReadFile(l.file.Name())
 	if err = cmp.Or(l.err, err); err == nil {
@@ -111,9 +303,9 @@ func (c Cache) keepLog(ctx context.Context, j job, l *buildLogger, cause error) 
 var versionLine = regexp.MustCompile(`version: \S+?/(\S+)`)
 
 // inspect returns the whole output of -V and the version in it.
-func (c Cache) inspect(ctx context.Context, path string) (configured, version string, err error) {
+func (c Cache) inspect(ctx context.Context, path string, env []string) (configured, version string, err error) {
 	var out bytes.Buffer
-	if err := c.run(ctx, lab.Command{Argv: []string{path, "-V"}, Deadline: lab.Duration{Duration: time.Minute}}, &out); err != nil {
+	if err := c.run(ctx, lab.Command{Argv: []string{path, "-V"}, Env: env, Deadline: brief}, &out); err != nil {
 		return "", "", fmt.Errorf("%w: %.1000s", err, bytes.TrimSpace(out.Bytes()))
 	}
 	found := versionLine.FindStringSubmatch(out.String())

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,11 @@ func (w conditions) fixed() conditions {
 // place is the conditions but for the compiler.
 func place(r lab.Recipe) (conditions, error) {
 	w := conditions{Distribution: distribution(), Architecture: runtime.GOARCH, Paths: map[string]string{}}
-	for _, s := range append(append([]lab.BuildSource{}, r.Sources...), r.Echo...) {
+	all := slices.Concat(r.Sources, r.Echo)
+	for _, m := range r.Added {
+		all = append(all, m.Sources...)
+	}
+	for _, s := range all {
 		if s.Path == "" {
 			continue
 		}
@@ -51,8 +56,15 @@ func place(r lab.Recipe) (conditions, error) {
 	return w, nil
 }
 
-// compiler returns the first line of cc --version. A missing compiler or make is an error that names the packages.
-func (c Cache) compiler(ctx context.Context, packages []string) (string, error) {
+// compiler returns the first line of the compiler's --version: that of the recipe's, or of the host's cc. A missing compiler
+// or make is an error that names the packages. A server that is not nginx is made by whatever its commands say.
+func (c Cache) compiler(ctx context.Context, r lab.Recipe) (string, error) {
+	packages, names := r.Packages, []string{"cc", "gcc", "clang"}
+	if r.Compiler != "" {
+		names = []string{r.Compiler}
+	} else if !r.IsNginx() {
+		return c.firstVersion(ctx, names), nil
+	}
 	need := strings.Join(packages, " ")
 	if need == "" {
 		need = "gcc make"
@@ -61,7 +73,7 @@ func (c Cache) compiler(ctx context.Context, packages []string) (string, error) 
 		return "", fmt.Errorf("no make on this host; install the packages %s", need)
 	}
 	var failed error
-	for _, name := range []string{"cc", "gcc", "clang"} {
+	for _, name := range names {
 		if _, err := exec.LookPath(name); err != nil {
 			continue
 		}
@@ -76,7 +88,19 @@ func (c Cache) compiler(ctx context.Context, packages []string) (string, error) 
 	if failed != nil { // it is there: something else is wrong, such as a full disk
 		return "", fmt.Errorf("ask the compiler for its version: %w", failed)
 	}
-	return "", fmt.Errorf("no C compiler (cc, gcc or clang) on this host; install the packages %s", need)
+	return "", fmt.Errorf("no C compiler (%s) on this host; install the packages %s", orOf(names), need)
+}
+
+// firstVersion is the version of the first compiler that is there, "" when none is.
+func (c Cache) firstVersion(ctx context.Context, names []string) string {
+	for _, name := range names {
+		var out bytes.Buffer
+		if c.run(ctx, lab.Command{Argv: []string{name, "--version"}, Deadline: brief}, &out) == nil {
+			line, _, _ := strings.Cut(out.String(), "\n")
+			return line
+		}
+	}
+	return ""
 }
 
 // distribution is ID and VERSION_ID of os-release(5).
@@ -129,4 +153,13 @@ func hashFile(path string) (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// orOf joins names for a sentence: "a, b or c".
+func orOf(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }

@@ -37,6 +37,9 @@ func (c Cache) Export(ctx context.Context, b lab.Build, w io.Writer) error {
 }
 
 func (c Cache) export(ctx context.Context, b lab.Build, w io.Writer) error {
+	if b.Dir == "" {
+		return errors.New("it is a server that is installed on its host, and stays there")
+	}
 	kept, ok := c.finished(b.ID)
 	if !ok {
 		return fmt.Errorf("there is no build %q on this host", b.ID)
@@ -57,19 +60,30 @@ func (c Cache) export(ctx context.Context, b lab.Build, w io.Writer) error {
 	return errors.Join(err, zipped.Close())
 }
 
-// sumsOf returns the SHA-256 of every file below dir, by its name there. A build has only files.
+// linkSum begins what stands for the sum of a symbolic link, before its target.
+const linkSum = "link "
+
+// sumsOf returns the SHA-256 of every file below dir, by its name there, and the targets of the symbolic links. A build has
+// nothing else.
 func sumsOf(dir string) (map[string]string, error) {
 	sums := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		if !d.Type().IsRegular() {
-			return fmt.Errorf("%s is not a file", path)
-		}
 		name, err := filepath.Rel(dir, path)
-		if err == nil {
+		if err != nil {
+			return err
+		}
+		switch d.Type() {
+		case 0:
 			sums[name], err = hashFile(path)
+		case fs.ModeSymlink:
+			var target string
+			target, err = os.Readlink(path)
+			sums[name] = linkSum + target
+		default:
+			err = fmt.Errorf("%s is not a file", path)
 		}
 		return err
 	})
@@ -98,6 +112,9 @@ func pack(ctx context.Context, archive *tar.Writer, dir string, sums map[string]
 }
 
 func packFile(archive *tar.Writer, path, name string) error {
+	if target, err := os.Readlink(path); err == nil {
+		return archive.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeSymlink, Mode: 0o777, Linkname: target})
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -178,7 +195,11 @@ func (c Cache) take(ctx context.Context, b lab.Build, r io.Reader) error {
 	if !ok || kept.ID != b.ID {
 		return fmt.Errorf("the copy holds the build %q, not %q", kept.ID, b.ID)
 	}
-	if err := c.starts(ctx, filepath.Join(work, binary)); err != nil {
+	kept.Binary = strings.TrimPrefix(strings.TrimPrefix(kept.Binary, kept.Dir), "/")
+	if kept.Dir == "" || !filepath.IsLocal(kept.Binary) {
+		return fmt.Errorf("the copy names no binary of its own: %q", kept.Binary)
+	}
+	if err := c.starts(ctx, filepath.Join(work, kept.Binary), placedEnv(kept.Env, work), len(kept.Modules) > 0); err != nil {
 		return err
 	}
 	kept.Distribution, kept.Architecture, kept.Identity, kept.From = b.Distribution, b.Architecture, b.Identity, b.From
@@ -193,7 +214,7 @@ func receive(r io.Reader, into string) error {
 	}
 	defer unzipped.Close()
 	bounded := &io.LimitedReader{R: unzipped, N: unpackedLimit}
-	if err := unpackTar(bounded, into); err != nil {
+	if _, err := unpackTar(bounded, into); err != nil {
 		return err
 	}
 	for _, rest := range []io.Reader{bounded, r} { // to the end: only there a stream that is cut off is known
@@ -236,13 +257,19 @@ func compare(dir string) error {
 }
 
 // starts makes sure that the loader of this host starts the binary: the libraries it was linked with may be missing.
-func (c Cache) starts(ctx context.Context, path string) error {
-	_, _, err := c.inspect(ctx, path)
-	if err == nil || ctx.Err() != nil {
+func (c Cache) starts(ctx context.Context, path string, env []string, nginx bool) error {
+	var err error
+	if nginx {
+		_, _, err = c.inspect(ctx, path, env)
+	}
+	if ctx.Err() != nil {
 		return err
 	}
-	missing := c.missingLibraries(ctx, path)
-	if len(missing) == 0 {
+	missing := c.missingLibraries(ctx, path, env)
+	switch {
+	case len(missing) == 0 && err == nil:
+		return nil
+	case len(missing) == 0:
 		return fmt.Errorf("the server does not start on this host: %w", err)
 	}
 	packages := libraryPackages(missing)
@@ -253,11 +280,9 @@ func (c Cache) starts(ctx context.Context, path string) error {
 // notFound is a line of the dynamic loader's list, which glibc's prints when LD_TRACE_LOADED_OBJECTS is set (ldd(1)).
 var notFound = regexp.MustCompile(`(?m)^\s*(\S+) => not found`)
 
-func (c Cache) missingLibraries(ctx context.Context, path string) []string {
-	var out strings.Builder
-	_ = c.run(ctx, lab.Command{Argv: []string{path, "-V"}, Env: []string{"LD_TRACE_LOADED_OBJECTS=1"}, Deadline: brief}, &out) // what it printed counts
+func (c Cache) missingLibraries(ctx context.Context, path string, env []string) []string {
 	var names []string
-	for _, found := range notFound.FindAllStringSubmatch(out.String(), -1) {
+	for _, found := range notFound.FindAllStringSubmatch(c.loaded(ctx, path, env), -1) {
 		names = append(names, found[1])
 	}
 	slices.Sort(names)

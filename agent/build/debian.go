@@ -16,11 +16,14 @@ import (
 )
 
 // fromDebian unpacks the upstream archive of a source package.
-func (c Cache) fromDebian(ctx context.Context, j job, s lab.BuildSource, into string, b *lab.Build) error {
+func (c Cache) fromDebian(ctx context.Context, j job, s lab.BuildSource, into string, b *lab.Build) (version string, err error) {
 	a := apt{cache: c, job: j, dir: into + ".apt"}
 	packages, err := a.index(ctx, s)
+	if err == nil {
+		packages, err = ofVersion(packages, s.Version)
+	}
 	if err != nil {
-		return fmt.Errorf("source package %s: %w", s.Debian, err)
+		return "", fmt.Errorf("source package %s: %w", s.Debian, err)
 	}
 	var missing []error
 	for _, p := range packages {
@@ -36,9 +39,25 @@ func (c Cache) fromDebian(ctx context.Context, j job, s lab.BuildSource, into st
 			b.Notes = append(b.Notes, "not used: "+f.Error())
 		}
 		b.Notes = append(b.Notes, "source package "+p.name+" "+p.version)
-		return a.unpack(ctx, p, files, into, b)
+		return p.upstream(), a.unpack(ctx, p, files, into, b)
 	}
-	return errors.Join(missing...)
+	return "", errors.Join(missing...)
+}
+
+// ofVersion are the packages of an upstream version, all when none is asked for.
+func ofVersion(packages []sourcePackage, version string) ([]sourcePackage, error) {
+	var fit []sourcePackage
+	var there []string
+	for _, p := range packages {
+		if version == "" || p.upstream() == version {
+			fit = append(fit, p)
+		}
+		there = append(there, p.version)
+	}
+	if len(fit) == 0 {
+		return nil, fmt.Errorf("%w: asked for %s, there are %s", errVersion, version, strings.Join(there, ", "))
+	}
+	return fit, nil
 }
 
 // apt asks apt with lists, cache and sources of its own, so that nothing of the host's is written and no privilege
@@ -55,9 +74,17 @@ type sourcePackage struct {
 	files         map[string]string // file → SHA-256
 }
 
+// upstream is the version without Debian's epoch, revision and remarks ("1.30.6" of 1:1.30.6+dfsg-2).
+func (p sourcePackage) upstream() string {
+	_, rest := epoch(p.version)
+	version, _ := revision(rest)
+	version, _, _ = strings.Cut(version, "+")
+	return version
+}
+
 // index fetches the indexes and returns the versions of the package, newest first.
 func (a apt) index(ctx context.Context, s lab.BuildSource) ([]sourcePackage, error) {
-	if err := a.prepare(s.Suite); err != nil {
+	if err := a.prepare("deb-src", s.Suite); err != nil {
 		return nil, err
 	}
 	// An index that cannot be fetched is told in the log and missed below: the other indexes may have the package.
@@ -72,8 +99,8 @@ func (a apt) index(ctx context.Context, s lab.BuildSource) ([]sourcePackage, err
 }
 
 // prepare makes the private directory. The hooks of the host's configuration are cleared: they write to the host.
-func (a apt) prepare(suite string) error {
-	entries, err := aptSources(a.cache.AptDir, suite)
+func (a apt) prepare(kind, suite string) error {
+	entries, err := aptSources(a.cache.AptDir, kind, suite)
 	if err != nil {
 		return err
 	}
@@ -154,7 +181,7 @@ func (a apt) unpack(ctx context.Context, p sourcePackage, files map[string]strin
 			continue
 		}
 		b.Sources[file] = p.files[file]
-		if err := unpackFile(path, into); err != nil {
+		if _, err := a.cache.unpackFile(ctx, path, into); err != nil {
 			return err
 		}
 		if !a.job.recipe.Patches {

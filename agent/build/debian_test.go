@@ -18,7 +18,7 @@ import (
 )
 
 func TestHostsOwnEntriesBecomeSourceEntries(t *testing.T) {
-	got, err := aptSources("testdata/apt", "")
+	got, err := aptSources("testdata/apt", "deb-src", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestHostsOwnEntriesBecomeSourceEntries(t *testing.T) {
 }
 
 func TestNamedSuiteReplacesTheHosts(t *testing.T) {
-	got, err := aptSources("testdata/apt", "trixie")
+	got, err := aptSources("testdata/apt", "deb-src", "trixie")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestNamedSuiteReplacesTheHosts(t *testing.T) {
 	if strings.Contains(all, "bookworm") {
 		t.Errorf("the host's suite is left in\n%s", all)
 	}
-	if _, err := aptSources(t.TempDir(), ""); err == nil {
+	if _, err := aptSources(t.TempDir(), "deb-src", ""); err == nil {
 		t.Error("no error without any entry")
 	}
 }
@@ -176,12 +176,12 @@ func FuzzAptSources(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text, suite string) {
 		for _, e := range append(parseOneLine(text), parseDeb822(text)...) {
-			for _, line := range e.sourceLines("") {
+			for _, line := range e.lines("deb-src", "") {
 				if !strings.HasPrefix(line, "deb-src ") || strings.ContainsAny(line, "\n") {
 					t.Errorf("not one deb-src line: %q", line)
 				}
 			}
-			e.sourceLines(suite)
+			e.lines("deb-src", suite)
 		}
 		for _, p := range parseSources(text, "nginx") {
 			if p.version == "" || len(p.files) == 0 {

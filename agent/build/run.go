@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -56,6 +58,13 @@ func child(ctx context.Context, c lab.Command, out io.Writer) error {
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr = c.Env, c.Dir, out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if c.User != "" {
+		as, err := credential(c.User)
+		if err != nil {
+			return err
+		}
+		cmd.SysProcAttr.Credential = as
+	}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 2 * time.Second
 	err := cmd.Run()
@@ -65,8 +74,31 @@ func child(ctx context.Context, c lab.Command, out io.Writer) error {
 	return err
 }
 
+// credential is a user as the kernel knows it.
+func credential(name string) (*syscall.Credential, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	gid, bad := strconv.ParseUint(u.Gid, 10, 32)
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(err, bad)
+}
+
 // lockPoll is how often a lock held by another builder is tried again.
 const lockPoll = 50 * time.Millisecond
+
+// lockSaying is lock, and says when somebody else has it.
+func lockSaying(ctx context.Context, path string, log io.Writer) (unlock func(), err error) {
+	short, cancel := context.WithTimeout(ctx, 2*lockPoll)
+	unlock, err = lock(short, path)
+	cancel()
+	if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		return unlock, err
+	}
+	fmt.Fprintln(log, "waiting for another campaign that makes the same build") //nolint:errcheck // only said
+	return lock(ctx, path)
+}
 
 // lock takes an exclusive flock(2) on path, waiting as long as ctx allows; processes and goroutines exclude each other.
 func lock(ctx context.Context, path string) (unlock func(), err error) {

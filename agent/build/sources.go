@@ -2,19 +2,25 @@ package build
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"ngxlab/lab"
 )
 
-// defaultEcho is where the echo module comes from when the recipe does not say: the distribution's source package.
-var defaultEcho = []lab.BuildSource{{Debian: "libnginx-mod-http-echo"}}
+// echoPackage is the source package of the echo module.
+const echoPackage = "libnginx-mod-http-echo"
 
 // archiveLimit bounds what is downloaded, in bytes; nginx's archive has 1 MB.
 const archiveLimit = 256 << 20
@@ -22,31 +28,65 @@ const archiveLimit = 256 << 20
 // errChecksum marks an archive that is not the one asked for: no other source is tried then.
 var errChecksum = errors.New("checksum differs")
 
-// sources puts the server's source into work/server and the echo module's, when asked for, into work/echo.
-func (c Cache) sources(ctx context.Context, j job, work string, b *lab.Build) error {
-	if err := c.first(ctx, j, j.recipe.Sources, filepath.Join(work, "server"), b); err != nil {
-		return err
+// errVersion marks a source of another version than the one asked for.
+var errVersion = errors.New("another version")
+
+// part is one of the sources of a build: where it may come from, where it goes, and the version that it must have.
+type part struct {
+	what    string // "" = the server's own
+	from    []lab.BuildSource
+	into    string
+	version string
+}
+
+// parts are the server's source, in work/server, and those of its modules beside it: work/echo, work/module-NAME.
+func parts(r lab.Recipe, work string) []part {
+	all := []part{{from: r.Sources, into: filepath.Join(work, "server"), version: r.Version}}
+	if slices.Contains(r.Modules, "echo") {
+		all = append(all, part{"module echo", echoSources(r), filepath.Join(work, "echo"), r.EchoWants})
 	}
-	for _, module := range j.recipe.Modules {
-		if module != "echo" {
-			continue
+	for _, m := range r.Added {
+		all = append(all, part{"module " + m.Name, m.Sources, filepath.Join(work, "module-"+m.Name), m.Version})
+	}
+	return all
+}
+
+// echoSources are where the echo module comes from when the recipe does not say: the distribution's source package, of the
+// suite that the server comes from where that has one.
+func echoSources(r lab.Recipe) []lab.BuildSource {
+	if len(r.Echo) > 0 {
+		return r.Echo
+	}
+	own := lab.BuildSource{Debian: echoPackage, Version: r.EchoWants}
+	for _, s := range r.Sources {
+		if s.Debian != "" && s.Suite != "" {
+			return []lab.BuildSource{{Debian: echoPackage, Suite: s.Suite, Version: r.EchoWants}, own}
 		}
-		from := j.recipe.Echo
-		if len(from) == 0 {
-			from = defaultEcho
-		}
-		if err := c.first(ctx, j, from, filepath.Join(work, "echo"), b); err != nil {
-			return fmt.Errorf("module echo: %w", err)
+	}
+	return []lab.BuildSource{own}
+}
+
+// sources fetches and unpacks all sources of a build below work.
+func (c Cache) sources(ctx context.Context, j job, work string, b *lab.Build) error {
+	for _, p := range parts(j.recipe, work) {
+		if err := c.first(ctx, j, p, b); err != nil {
+			if p.what != "" {
+				return fmt.Errorf("%s: %w", p.what, err)
+			}
+			return err
 		}
 	}
 	return nil
 }
 
-// first unpacks the first source that can be had, and notes those that could not.
-func (c Cache) first(ctx context.Context, j job, list []lab.BuildSource, into string, b *lab.Build) error {
+// first unpacks the first source that can be had and is of the version asked for, and notes those that could not.
+func (c Cache) first(ctx context.Context, j job, p part, b *lab.Build) error {
 	var failed []error
-	for _, s := range list {
-		err := c.source(ctx, j, s, into, b)
+	for _, s := range p.from {
+		version, err := c.source(ctx, j, s, p.into, b)
+		if err == nil {
+			err = p.fits(version, b)
+		}
 		if err == nil {
 			for _, f := range failed {
 				b.Notes = append(b.Notes, "not used: "+f.Error())
@@ -57,7 +97,7 @@ func (c Cache) first(ctx context.Context, j job, list []lab.BuildSource, into st
 		if errors.Is(err, errChecksum) || ctx.Err() != nil {
 			break
 		}
-		if err := os.RemoveAll(into); err != nil {
+		if err := os.RemoveAll(p.into); err != nil {
 			return err
 		}
 	}
@@ -67,34 +107,84 @@ func (c Cache) first(ctx context.Context, j job, list []lab.BuildSource, into st
 	return errors.Join(failed...)
 }
 
-// source unpacks one source into a directory and records its sum.
-func (c Cache) source(ctx context.Context, j job, s lab.BuildSource, into string, b *lab.Build) error {
+// fits holds the version of a source, as far as it can be known, against the one asked for.
+func (p part) fits(version string, b *lab.Build) error {
+	if p.what == "" {
+		version = sourceVersion(p.into)
+	}
+	switch {
+	case p.version == "" || version == p.version:
+	case version != "":
+		return fmt.Errorf("%w: asked for %s, the source is %s; correct version, or name another source", errVersion, p.version, version)
+	case p.what != "":
+		b.Notes = append(b.Notes, fmt.Sprintf("%s: whether the source is version %s cannot be seen", p.what, p.version))
+	}
+	return nil
+}
+
+// source unpacks one source into a directory, records its sum, and returns its version where its name tells it.
+func (c Cache) source(ctx context.Context, j job, s lab.BuildSource, into string, b *lab.Build) (version string, err error) {
 	switch {
 	case s.URL != "":
 		return c.fromURL(ctx, s, into, b)
 	case s.Path != "":
-		return fromPath(s.Path, j.where.Paths[s.Path], into, b)
+		return c.fromPath(ctx, s.Path, j.where.Paths[s.Path], into, b)
 	case s.Git != "":
-		return c.fromGit(ctx, j, s, into, b)
+		return "", c.fromGit(ctx, j, s, into, b)
 	case s.Debian != "":
 		return c.fromDebian(ctx, j, s, into, b)
+	case len(s.Text) > 0:
+		return "", fromText(s.Text, into, b)
 	}
-	return errors.New("a source names none of url, path, git and debian")
+	return "", errors.New("a source names none of url, path, git, debian and text")
+}
+
+// topVersion is the version at the end of the name of an archive's directory: "1.26.3" of nginx-1.26.3.
+var topVersion = regexp.MustCompile(`[-_]v?(\d+(\.\d+)+\S*)$`)
+
+func versionOf(top string) string {
+	if found := topVersion.FindStringSubmatch(top); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// fromText writes the files of a source that stands in the experiment.
+func fromText(files map[string]string, into string, b *lab.Build) error {
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if !filepath.IsLocal(name) {
+			return fmt.Errorf("source text %q leads out of its directory", name)
+		}
+		path := filepath.Join(into, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(files[name]), 0o644); err != nil {
+			return err
+		}
+		sum := sha256.Sum256([]byte(files[name]))
+		b.Sources[name] = hex.EncodeToString(sum[:])
+	}
+	return nil
 }
 
 // fromURL downloads an archive, unless one with that sum is kept, and unpacks it.
-func (c Cache) fromURL(ctx context.Context, s lab.BuildSource, into string, b *lab.Build) error {
+func (c Cache) fromURL(ctx context.Context, s lab.BuildSource, into string, b *lab.Build) (string, error) {
 	if s.SHA256 == "" {
-		return fmt.Errorf("source %s: sha256 is compulsory with url", s.URL)
+		return "", fmt.Errorf("source %s: sha256 is compulsory with url", s.URL)
 	}
-	kept := filepath.Join(c.fetched(), s.SHA256)
-	if sum, err := hashFile(kept); err != nil || sum != s.SHA256 {
+	kept := filepath.Join(c.fetched(), strings.ToLower(s.SHA256))
+	if sum, err := hashFile(kept); err != nil || !strings.EqualFold(sum, s.SHA256) {
 		if err := c.download(ctx, s, kept); err != nil {
-			return fmt.Errorf("source %s: %w", s.URL, err)
+			return "", fmt.Errorf("source %s: %w", s.URL, err)
 		}
 	}
 	b.Sources[s.URL] = s.SHA256
-	return unpackFile(kept, into)
+	top, err := c.unpackFile(ctx, kept, into)
+	if err != nil {
+		return "", fmt.Errorf("source %s: %w", s.URL, err)
+	}
+	return versionOf(top), nil
 }
 
 // download fetches an archive to a temporary file and keeps it only when its sum is the one asked for.
@@ -126,7 +216,7 @@ func verify(path, want string) error {
 	if err != nil {
 		return err
 	}
-	if sum != want {
+	if !strings.EqualFold(sum, want) {
 		return fmt.Errorf("%w: asked for sha256 %s, got %s; nothing was kept", errChecksum, want, sum)
 	}
 	return nil
@@ -156,19 +246,23 @@ func fetch(ctx context.Context, url string, w io.Writer) error {
 }
 
 // fromPath unpacks an archive, or copies a directory, of the host.
-func fromPath(path, sum, into string, b *lab.Build) error {
+func (c Cache) fromPath(ctx context.Context, path, sum, into string, b *lab.Build) (string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return fmt.Errorf("source: %w", err)
+		return "", fmt.Errorf("source: %w", err)
 	}
 	b.Sources[path] = sum
 	if !info.IsDir() {
-		return unpackFile(path, into)
+		top, err := c.unpackFile(ctx, path, into)
+		if err != nil {
+			return "", fmt.Errorf("source %s: %w", path, err)
+		}
+		return versionOf(top), nil
 	}
 	if err := os.CopyFS(into, os.DirFS(path)); err != nil {
-		return fmt.Errorf("source %s: %w", path, err)
+		return "", fmt.Errorf("source %s: %w", path, err)
 	}
-	return nil
+	return versionOf(filepath.Base(path)), nil
 }
 
 // fromGit fetches one commit and unpacks it; its sum is the commit.
@@ -189,5 +283,6 @@ func (c Cache) fromGit(ctx context.Context, j job, s lab.BuildSource, into strin
 		}
 	}
 	b.Sources[s.Git+"@"+s.Commit] = s.Commit
-	return unpackFile(archive, into)
+	_, err := c.unpackFile(ctx, archive, into)
+	return err
 }

@@ -170,6 +170,55 @@ func seriesExample() example {
 	return example{"series", func(w io.Writer, f Format) error { return DrawSeries(w, f, s) }}
 }
 
+var serverNames = []string{
+	"nginx 1.18.0", "nginx 1.22.1", "nginx 1.26.3", "nginx 1.30.6", "Tengine 2.1.0 reuse_port", "Tengine 3.1 reuse_port",
+	"Apache httpd 2.4.62, event MPM", "Go net/http", "control",
+}
+
+// serversExample is a study whose states are versions of servers.
+func serversExample(n int, loads []Load, kind string) example {
+	r := rand.New(rand.NewPCG(4, uint64(n)))
+	m := Matrix{Title: "Goodput", States: serverNames[:n], Loads: loads,
+		Rows: []Row{{Name: "goodput", Unit: PerSecond, Figures: figuresOf(r, n, loads, 52000)}}}
+	return example{fmt.Sprintf("servers %d %s", n, kind), func(w io.Writer, f Format) error { return DrawMatrix(w, f, m) }}
+}
+
+// serverLadder is the ladder of such a study.
+func serverLadder(n int) example {
+	l := Ladder{Title: "What each step does", Names: []string{"goodput (more is better)", "server CPU per request (less is better)"}, Delta: 0.02}
+	for i := 1; i < n; i++ {
+		v := 1 + 0.03*float64(i%4)
+		e := Effect{Figure: Figure{Value: v, Low: v - 0.008, High: v + 0.009, Mark: Clean}, Tone: Better, Word: "helps"}
+		l.Rungs = append(l.Rungs, Rung{State: serverNames[i], Over: serverNames[0], Effects: []Effect{e, e}})
+	}
+	return example{fmt.Sprintf("ladder of %d servers", n), func(w io.Writer, f Format) error { return DrawLadder(w, f, l) }}
+}
+
+// boundsExample is goodput beside its bound: of all states the same, or each its own.
+func boundsExample(name string, shared bool, loads []Load) example {
+	r := rand.New(rand.NewPCG(5, 5))
+	states := []string{"waits 1 s", "waits 2 s", "threads that block 1 s"}
+	row := Row{Name: "goodput", Unit: PerSecond}
+	for s := range states {
+		var figures []Figure
+		var bounds []float64
+		for _, l := range loads {
+			bound := float64(l.Connections)
+			switch {
+			case !shared && s == 1:
+				bound /= 2
+			case !shared && s == 2:
+				bound = math.Min(bound, 8)
+			}
+			v := bound * (0.96 + 0.03*r.Float64())
+			figures, bounds = append(figures, Figure{Value: v, Low: v * 0.99, High: v * 1.005, Mark: Clean}), append(bounds, bound)
+		}
+		row.Figures, row.Bounds = append(row.Figures, figures), append(row.Bounds, bounds)
+	}
+	m := Matrix{Title: "Goodput", States: states, Loads: loads, Rows: []Row{row}}
+	return example{"bounds " + name, func(w io.Writer, f Format) error { return DrawMatrix(w, f, m) }}
+}
+
 func examples() []example {
 	all := []example{
 		matrixExample("1 state 1 load", 1, sweep(1), 52000, false),
@@ -184,6 +233,9 @@ func examples() []example {
 		memoryExample("20k", 20000), memoryExample("huge", 1500000), memoryExample("tiny", 40),
 		distributionExample("linear", 1.2), distributionExample("log", 4), seriesExample(),
 	}
+	all = append(all, serversExample(4, mixedLoads[:2], "of nginx"), serversExample(9, mixedLoads[:2], "of all kinds"), serversExample(8, sweep(5), "sweep"),
+		serverLadder(4), serverLadder(9),
+		boundsExample("shared", true, sweep(5)), boundsExample("of each", false, sweep(5)), boundsExample("of each at two levels", false, mixedLoads[:2]), boundsExample("shared at two levels", true, mixedLoads[:2]))
 	big := ladderExample("large", 6, 8)
 	return append(all, big)
 }

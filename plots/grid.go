@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"ngxlab/lab"
 )
@@ -19,7 +20,8 @@ type Load struct {
 type Row struct {
 	Name    string // "goodput"
 	Unit    Unit
-	Figures [][]Figure // [state][load point]
+	Figures [][]Figure  // [state][load point]
+	Bounds  [][]float64 // [state][load point]: what a figure cannot exceed, 0 where nothing bounds it; nil = nowhere
 }
 
 // Matrix is figures of states over load points.
@@ -52,7 +54,8 @@ const (
 )
 
 // DrawMatrix draws states over load points: one row per metric, one panel per group of load points, the connections on
-// its horizontal axis. Groups (another tool, another URL) are never joined by a line. Invalid figures are not drawn but named below.
+// its horizontal axis. Groups (another tool, another URL) are never joined by a line. Bounds are dotted lines; those
+// more than twice above every figure are left out. Invalid figures are not drawn but named below.
 func DrawMatrix(w io.Writer, f Format, m Matrix) error {
 	if !m.drawn() {
 		return errNothing(m.Title)
@@ -133,17 +136,10 @@ func (m Matrix) layout(u *ruler) matrixLayout {
 
 // top is the highest value drawn in the row.
 func (r Row) top() float64 {
-	top := 0.0
-	for _, figures := range r.Figures {
-		for _, f := range figures {
-			if !f.drawn() {
-				continue
-			}
-			top = math.Max(top, f.top())
-			if f.Mark == LowerBound {
-				top = math.Max(top, f.Value*1.09) // room for the arrow
-			}
-		}
+	top := r.highest()
+	bounds, _ := r.shownBounds()
+	for _, row := range bounds {
+		top = math.Max(top, slices.Max(append(row, 0)))
 	}
 	return top
 }
@@ -156,6 +152,9 @@ func (m Matrix) legend(panels []panel) legend {
 	l := seriesLegend(m.States, joined, m.figures())
 	var left []string
 	for _, row := range m.Rows {
+		if bounds, _ := row.shownBounds(); bounds != nil {
+			l.entries = append(l.entries, boundEntry)
+		}
 		left = append(left, m.leftOut(row)...)
 	}
 	if note := listNote("Not drawn, every run invalid", left); note != "" {

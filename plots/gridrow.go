@@ -102,6 +102,7 @@ func (c *canvas) panelData(p panel, y axis, m Matrix, row Row) {
 			c.course(p, y, m, row.Figures[s], lookOf(s))
 		}
 	}
+	c.bounds(p, y, m, row)
 	any := false
 	for s := range m.States {
 		for k, i := range p.loads {

@@ -25,6 +25,7 @@ type entry struct {
 	series *look
 	mark   Mark
 	joined bool // the series is drawn with a line
+	dotted bool // the line of a bound, which belongs to no series
 }
 
 // seriesLegend names the series in order, then every mark that occurs among the figures.
@@ -110,6 +111,10 @@ func (c *canvas) legend(l legend, at point, width float64) {
 // sample draws the marker of an entry, and its line.
 func (c *canvas) sample(e entry, at point) {
 	centre := point{at.x + 13, at.y}
+	if e.dotted {
+		c.line(stroke{colour: faint, width: 2, dash: boundDash}, at, point{at.x + 26, at.y})
+		return
+	}
 	if e.series == nil {
 		if e.mark == LowerBound {
 			centre.y += 5

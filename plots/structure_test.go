@@ -294,3 +294,16 @@ func TestLongNamesKeepBothEnds(t *testing.T) {
 		}
 	}
 }
+
+func TestBoundsAreDrawnUnlessTheyWouldPressTheFiguresToTheGround(t *testing.T) {
+	near, far := boundsExample("near", true, sweep(5)), func(w io.Writer, f Format) error {
+		m := Matrix{Title: "Goodput", States: []string{"a"}, Loads: sweep(1), Rows: []Row{{Name: "goodput", Figures: [][]Figure{{{Value: 10, Mark: Clean}}}, Bounds: [][]float64{{1000}}}}}
+		return DrawMatrix(w, f, m)
+	}
+	if svg := string(near.bytes(t, SVG)); !strings.Contains(svg, "dotted: the bound") {
+		t.Error("a bound close to the figures is not explained")
+	}
+	if svg := string(example{"far", far}.bytes(t, SVG)); strings.Contains(svg, "dotted") || strings.Contains(svg, ">1,000<") {
+		t.Error("a bound a hundred times above the figure is drawn")
+	}
+}

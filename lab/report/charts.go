@@ -69,7 +69,11 @@ func (s *study) pictures() (templates.Section, error) {
 			if !any {
 				continue
 			}
-			blocks, err := s.figure(s.chartName(c.name, target), c.caption, func(w io.Writer, f plots.Format) error { return plots.DrawMatrix(w, f, m) })
+			caption := c.caption
+			if m.Rows[0].Bounds != nil {
+				caption += " The dotted line is the bound of requests that wait: connections ÷ delay."
+			}
+			blocks, err := s.figure(s.chartName(c.name, target), caption, func(w io.Writer, f plots.Format) error { return plots.DrawMatrix(w, f, m) })
 			if err != nil {
 				return section, err
 			}
@@ -112,6 +116,9 @@ func (s *study) matrixChart(target lab.HostName, title string, rows []row) (m pl
 				figures = append(figures, f.plotted())
 			}
 			plotted.Figures = append(plotted.Figures, figures)
+		}
+		if r.metric == lab.Goodput {
+			plotted.Bounds = s.plotBounds(target)
 		}
 		m.Rows = append(m.Rows, plotted)
 	}

@@ -19,6 +19,9 @@ func (s *study) conditions() (templates.Section, error) {
 	}
 	section.Blocks = append(section.Blocks, heading("Builds"))
 	section.Blocks = append(section.Blocks, s.builds()...)
+	if t := s.serverTable(); !t.empty() {
+		section.Blocks = append(section.Blocks, heading("Servers"), t.block())
+	}
 	section.Blocks = append(section.Blocks, heading("Knobs as read back"),
 		paragraph(plain("Every knob that a state's own step sets; a state has those of the steps before it, too, where the ladder is cumulative.")), s.knobTable())
 	section.Blocks = append(section.Blocks, heading("Design"), templates.Block{List: s.design()})
@@ -52,48 +55,6 @@ func sortedKeys[V any](m map[string]V) []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// builds is every build with what it was made of and what it says of itself.
-func (s *study) builds() []templates.Block {
-	if len(s.Builds) == 0 {
-		return []templates.Block{paragraph(plain("No build was recorded."))}
-	}
-	var blocks []templates.Block
-	seen := map[string]bool{}
-	for _, b := range s.Builds {
-		if seen[b.ID] {
-			continue
-		}
-		seen[b.ID] = true
-		lines := []templates.Text{
-			join(styled(b.Recipe, templates.Strong), plain(": version "+orUnknown(b.Version)+", build "), mono(orUnknown(b.ID))),
-			plain("compiler: " + orUnknown(b.Compiler)),
-		}
-		if b.From != "" { // of the first record of a build: no target made it
-			lines = append(lines, plain("made on "+s.maker(b.From)+", and copied to the target"))
-		}
-		for _, source := range sortedKeys(b.Sources) {
-			lines = append(lines, join(plain("source: "+source+", SHA-256 "), mono(orUnknown(b.Sources[source]))))
-		}
-		for _, note := range b.Notes {
-			lines = append(lines, plain(note))
-		}
-		blocks = append(blocks, templates.Block{List: lines})
-		if b.Configured != "" {
-			blocks = append(blocks, templates.Block{Code: &templates.Code{Text: ended(b.Configured)}})
-		}
-	}
-	return blocks
-}
-
-// maker is the host that a build was copied from, in words that hold elsewhere, too: one that the experiment does not have
-// is where ngxlab ran.
-func (s *study) maker(from lab.HostName) string {
-	if slices.ContainsFunc(s.Plan.Experiment.Hosts, func(h lab.Host) bool { return h.Name == from }) {
-		return string(from)
-	}
-	return "the machine that ngxlab ran on"
 }
 
 // knobTable is what each state's step sets, beside the value before the campaign and the value read back.

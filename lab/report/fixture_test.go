@@ -1,6 +1,7 @@
 package report
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -24,7 +25,7 @@ func fakeExperiment() lab.Experiment {
 	e := lab.Experiment{
 		Name: "quickstart", Title: "What do the usual nginx tuning steps bring on this machine?", Source: "A tuning page, 2014",
 		Hosts:  []lab.Host{{Name: "here", Local: true, Roles: []lab.Role{lab.RoleTarget, lab.RoleLoad}}},
-		Builds: map[string]lab.Recipe{"nginx": {Name: "nginx", Flavor: "nginx"}},
+		Builds: map[string]lab.Recipe{"nginx": {Name: "nginx", Flavor: "nginx", Modules: []string{"stub_status", "echo"}}},
 		Server: lab.ServerSpec{Build: "nginx", Port: 8081, StatusPort: 8082, Site: "file", BodyBytes: 1024},
 		Ladder: lab.Ladder{Kind: lab.Cumulative},
 		Steps: []lab.Step{
@@ -63,6 +64,7 @@ func fakePlan(t *testing.T) lab.Plan {
 	}
 	p := lab.Plan{Experiment: e, Seed: 123456789, Part: 1, States: states, Loads: loads}
 	for _, s := range states {
+		p.Servings = append(p.Servings, lab.Serving{Target: "here", State: s.Name, Recipe: "nginx", Port: 8081, StatusPort: 8082})
 		for _, l := range loads {
 			p.Cells = append(p.Cells, lab.Cell{ID: lab.CellID{Target: "here", State: s.Name, Load: l.Name}})
 		}
@@ -88,7 +90,9 @@ func fakeResults(t *testing.T) lab.Results {
 	r := lab.Results{
 		Campaign: lab.Campaign{ID: "quickstart-20261130-171502", Name: "quickstart", Began: began, Ended: &ended, Status: lab.StatusDone, Reason: lab.ReasonMax, Parts: 1},
 		Plan:     p, Version: "0.1.0",
-		Builds: []lab.Build{{ID: "nginx-1.22.1-3fa9", Recipe: "nginx", Version: "1.22.1", Configured: "nginx version: nginx/1.22.1\nconfigure arguments: --with-threads --add-module=echo", Compiler: "gcc 12.2.0", Sources: map[string]string{"nginx_1.22.1.orig.tar.gz": "9ebb333a"}}},
+		Builds: []lab.Build{{ID: "nginx-1.22.1-3fa9", Recipe: "nginx", Version: "1.22.1", Configured: "nginx version: nginx/1.22.1\nconfigure arguments: --with-threads --add-module=echo", Compiler: "gcc 12.2.0", Sources: map[string]string{"nginx_1.22.1.orig.tar.gz": "9ebb333a9e802f5d3e9aee7ab6ecbc1c4c9b1b1bbb1d4e4f4c8b0b2e2b6e1f1a"},
+			Modules: []string{"ngx_core_module", "ngx_http_echo_module", "ngx_http_stub_status_module"}, Libraries: []lab.Library{{Name: "libc.so.6", Version: "2.36"}, {Name: "libpcre2-8.so.0", Version: "10.42-1"}},
+			Notes: []string{"source package nginx 1.22.1-9"}, MadeBy: "nobody", TookS: 41.3, Distribution: "debian 12", Architecture: "amd64"}},
 	}
 	random := rand.New(rand.NewPCG(7, 7))
 	for round := 1; round <= 6; round++ {
@@ -119,7 +123,7 @@ func fakeRuns(random *rand.Rand, host float64, round int, s lab.State, l lab.Loa
 		lab.Goodput: base * gain, lab.CPUPerRequest: 31e-6 / gains[s.Name] * (1 + 0.006*random.NormFloat64()), lab.ErrorRatio: 0,
 		lab.P50S: 0.0011 * float64(l.Connections) / 100 / gain, lab.ServerCPU: 0.97, lab.ClientCPU: 0.71, lab.Requests: base * gain * 2,
 	}
-	run.Server = lab.Server{Serving: s.Name, Workers: []int{101}, NofileSoft: 20000, NofileHard: 20000, Backlog: 511,
+	run.Server = lab.Server{Serving: s.Name, Build: "nginx-1.22.1-3fa9", User: "www-data", EffectiveSHA: fmt.Sprintf("%x", sha256.Sum256([]byte(s.Name))), Workers: []int{101}, NofileSoft: 20000, NofileHard: 20000, Backlog: 511,
 		ReadBack: []lab.Applied{{Change: lab.Change{Knob: lab.KnobID{Kind: lab.KnobNginx, Name: "access_log"}}, ReadBack: lab.Value{Text: "off"}}}}
 	run.Findings = []lab.Finding{
 		{Code: "server-cpu", Outcome: lab.Fired, Consequence: lab.Limit, Evidence: "the server used 0.97 of 1 core, threshold 0.95"},

@@ -17,6 +17,7 @@ import (
 
 var (
 	update  = flag.Bool("update", false, "rewrite the golden report")
+	rejudge = flag.Bool("update-verdicts", false, "rewrite the recorded verdicts, too")
 	preview = flag.String("preview", "", "directory to write the report of the fake campaign to, to be looked at")
 )
 
@@ -25,7 +26,7 @@ var (
 func recordedVerdicts(t *testing.T, r lab.Results) []lab.Verdict {
 	t.Helper()
 	file := filepath.Join("testdata", "verdicts.json")
-	if *update {
+	if *rejudge {
 		text, err := json.MarshalIndent(verdict.All(r), "", "\t")
 		if err != nil {
 			t.Fatal(err)

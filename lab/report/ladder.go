@@ -22,6 +22,7 @@ func (s *study) ladder() (templates.Section, error) {
 			section.Blocks = append(section.Blocks, heading(string(target)))
 		}
 		section.Blocks = append(section.Blocks, s.ladderTable(rungs))
+		section.Blocks = append(section.Blocks, s.mixedBlocks(target)...)
 		figure, err := s.ladderChart(target, rungs)
 		if err != nil {
 			return section, err

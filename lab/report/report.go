@@ -92,7 +92,7 @@ func build(r lab.Results, o Options) (templates.Report, []chart, error) {
 	s.parts, s.targets = partsOf(r.Runs), targetsOf(r.Plan)
 	doc := templates.Report{Title: s.title(), Footer: s.footer()}
 	for _, section := range []func() (templates.Section, error){
-		s.summary, s.ladder, s.matrix, s.pictures, s.claims, s.validity, s.capacity, s.conditions, s.method, s.again,
+		s.summary, s.ladder, s.delays, s.matrix, s.pictures, s.claims, s.validity, s.capacity, s.conditions, s.method, s.again,
 	} {
 		part, err := section()
 		if err != nil {

@@ -81,7 +81,7 @@ func TestInvalidFigureNeverAppearsUnmarked(t *testing.T) {
 // rowOf returns the cells of the table row that begins with the state, below the heading.
 func rowOf(t *testing.T, text, heading, state string) []string {
 	t.Helper()
-	_, below, found := strings.Cut(text, "\n### "+heading+"\n")
+	_, below, found := strings.Cut(text, "# "+heading+"\n")
 	if !found {
 		t.Fatalf("no heading %q", heading)
 	}

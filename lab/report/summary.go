@@ -23,6 +23,9 @@ func (s *study) summary() (templates.Section, error) {
 		if text := s.errorsText(target); len(text) > 0 {
 			section.Blocks = append(section.Blocks, paragraph(text))
 		}
+		if n := len(s.mixedBuilds(target)); n > 0 {
+			section.Blocks = append(section.Blocks, paragraph(styled(fmt.Sprintf("⚠ In %s of versions the builds differ in more than their version; the ladder says in what.", plural(n, "comparison")), templates.Doubt)))
+		}
 		if text := s.controlText(target); len(text) > 0 {
 			section.Blocks = append(section.Blocks, paragraph(text))
 		}

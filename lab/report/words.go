@@ -112,3 +112,37 @@ func (b *tableBuilder) row(cells ...templates.Text) { b.t.Rows = append(b.t.Rows
 func (b *tableBuilder) block() templates.Block { return templates.Block{Table: &b.t} }
 
 func (b *tableBuilder) empty() bool { return len(b.t.Rows) == 0 }
+
+// dropEmpty takes out the columns in which no row says anything.
+func (b *tableBuilder) dropEmpty() {
+	var t templates.Table
+	t.Rows = make([][]templates.Text, len(b.t.Rows))
+	for column, name := range b.t.Head {
+		filled := false
+		for _, row := range b.t.Rows {
+			filled = filled || says(row[column])
+		}
+		if !filled {
+			continue
+		}
+		t.Head, t.Numbers = append(t.Head, name), append(t.Numbers, b.t.Numbers[column])
+		for i, row := range b.t.Rows {
+			cell := row[column]
+			if !says(cell) {
+				cell = plain(lab.Unknown)
+			}
+			t.Rows[i] = append(t.Rows[i], cell)
+		}
+	}
+	b.t = t
+}
+
+// says reports whether a cell has any text.
+func says(cell templates.Text) bool {
+	for _, span := range cell {
+		if span.Text != "" {
+			return true
+		}
+	}
+	return false
+}

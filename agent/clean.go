@@ -33,8 +33,20 @@ func (s *session) clean(context.Context, wire.None) (done lab.Cleaned, err error
 	return done, err
 }
 
+// unbuild removes builds, while nobody uses them.
+func (s *session) unbuild(ctx context.Context, u wire.Unbuild) (done lab.Cleaned, err error) {
+	if s.lock.isHeld() {
+		return done, errors.New("this session holds the host and may use what would be removed")
+	}
+	err = s.lock.during(wire.Claim{Owner: "a removal of builds"}, func() error {
+		done, err = s.parts.unbuild(ctx, u.IDs)
+		return err
+	})
+	return done, err
+}
+
 // kept are the directories in the state directory that everything in can be made again. The journal is not among them.
-var kept = []string{"builds", "sources", "work"}
+var kept = []string{"builds", "sources", "bodies", "certs", "work"}
 
 // cleanHost empties the kept directories of a state directory and removes the agents that lie beside this one, unless
 // a change is still to be put back. It tries everything, and returns what it did with the errors.

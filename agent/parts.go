@@ -30,6 +30,9 @@ type parts struct {
 	build   func(context.Context, lab.Recipe, io.Writer) (lab.Build, error)
 	export  func(context.Context, lab.Build, io.Writer) error
 	take    func(context.Context, lab.Build, io.Reader) (lab.Build, error) // imports
+	builds  func(context.Context) ([]lab.KeptBuild, error)
+	unbuild func(context.Context, []string) (lab.Cleaned, error) // only with the lock
+	try     func(context.Context, lab.Trial) (lab.Tried, error)
 
 	serve func(context.Context, lab.Serving, func(lab.Server)) error // until the context ends or the server does
 	arm   func(context.Context, []lab.Command) (lab.Armed, error)
@@ -59,6 +62,7 @@ func newParts(o Options) (parts, error) {
 	runner := &process.Runner{Dir: o.Dir, Exe: o.Exe, Nice: o.Nice}
 	packages := &process.Runner{Dir: o.Dir, Exe: o.Exe, Nice: o.Nice} // end does not end these
 	cache := build.Cache{Dir: o.Dir, Run: toTheEnd(runner)}
+	runner.Versions = build.Cache{Dir: o.Dir, Run: toTheEnd(packages)}.Versions
 	watcher := &watch.Watcher{
 		Server: runner.Current, ErrorLog: runner.ErrorLog, LoadPIDs: runner.LoadPIDs,
 		Agent: o.Hash, StateDir: o.Dir, Wall: o.Wall,
@@ -68,7 +72,7 @@ func newParts(o Options) (parts, error) {
 		read: keeper.Read, apply: keeper.Apply, restore: afterServer(runner, keeper.Restore), pending: keeper.Pending,
 		stand:   keeper.Standing,
 		install: build.Cache{Dir: o.Dir, Run: toTheEnd(packages)}.Install,
-		build:   cache.Build, export: cache.Export, take: cache.Import,
+		build:   cache.Build, export: cache.Export, take: cache.Import, builds: cache.List, unbuild: cache.Remove, try: try(cache, runner),
 		serve: runner.Serve, arm: runner.Arm, fire: runner.Fire,
 		hold:  holder.Hold,
 		facts: withKnobs(watcher.Facts, keeper.Probe), watch: watcher.Watch, yardstick: watcher.Yardstick, clock: clock(wallClock(o)),
@@ -89,6 +93,19 @@ func withKnobs(
 			f.Knobs, err = probe(ctx, q.Knobs)
 		}
 		return f, err
+	}
+}
+
+// try lets the finished build of a recipe say what it thinks of a configuration.
+func try(cache build.Cache, r *process.Runner) func(context.Context, lab.Trial) (lab.Tried, error) {
+	return func(ctx context.Context, t lab.Trial) (lab.Tried, error) {
+		b, ok := cache.Find(ctx, t.Recipe)
+		if !ok {
+			return lab.Tried{}, nil
+		}
+		t.Serving.Build = b
+		refused, err := r.Try(ctx, t.Serving)
+		return lab.Tried{Build: &b, Refused: refused}, err
 	}
 }
 

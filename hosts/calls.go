@@ -88,6 +88,23 @@ func (h *Host) Build(ctx context.Context, r lab.Recipe, log io.Writer) (lab.Buil
 	return first(ctx, a, log)
 }
 
+// Builds returns the finished builds that the host keeps, those used last first. It needs no claim.
+func (h *Host) Builds(ctx context.Context) ([]lab.KeptBuild, error) {
+	return call[[]lab.KeptBuild](ctx, h, wire.PathBuilds, wire.None{})
+}
+
+// Unbuild removes builds by their IDs, or beginnings of them that fit one build only: all or, on an ID that there is not,
+// none. It is refused (wire.KindLocked) while another session holds the host.
+func (h *Host) Unbuild(ctx context.Context, ids []string) (lab.Cleaned, error) {
+	return call[lab.Cleaned](ctx, h, wire.PathUnbuild, wire.Unbuild{IDs: ids})
+}
+
+// Try asks what the host's finished build of a recipe says of a configuration; see lab.Tried. It needs no claim, and
+// changes nothing.
+func (h *Host) Try(ctx context.Context, t lab.Trial) (lab.Tried, error) {
+	return call[lab.Tried](ctx, h, wire.PathTry, t)
+}
+
 // first returns the one item of an answer.
 func first[Item any](ctx context.Context, a *answer[Item], log io.Writer) (item Item, err error) {
 	got, err := a.next(ctx, log)

@@ -111,7 +111,7 @@ func newRoot(a *app) *cobra.Command {
 	hide(root, "agent")
 	for _, command := range []func(*app) *cobra.Command{
 		newInit, newLibrary, newSchema, newCheck, newPlan, newRun, newResume, newStatus, newList, newShow, newCompare, newVerify,
-		newCapacity, newReport, newRestore, newVerifyState, newHosts, newVersion,
+		newCapacity, newReport, newRestore, newVerifyState, newHosts, newBuilds, newVersion,
 	} {
 		root.AddCommand(command(a))
 	}

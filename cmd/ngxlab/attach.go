@@ -21,6 +21,9 @@ type machine struct {
 	standing func(ctx context.Context) ([]lab.Standing, error)
 	holder   func(ctx context.Context) (lab.Holder, error)
 	clean    func(ctx context.Context) (lab.Cleaned, error)
+	builds   func(ctx context.Context) ([]lab.KeptBuild, error)
+	unbuild  func(ctx context.Context, ids []string) (lab.Cleaned, error)
+	try      func(ctx context.Context, t lab.Trial) (lab.Tried, error)
 	close    func() error
 }
 
@@ -80,6 +83,9 @@ func attached(host *hosts.Host, err error) (*machine, error) {
 		standing: host.Standing,
 		holder:   host.Holder,
 		clean:    host.Clean,
+		builds:   host.Builds,
+		unbuild:  host.Unbuild,
+		try:      host.Try,
 		close:    host.Close,
 	}, nil
 }

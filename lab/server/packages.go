@@ -2,7 +2,6 @@ package server
 
 import (
 	"slices"
-	"strings"
 
 	"ngxlab/lab"
 )
@@ -37,20 +36,10 @@ var modulePackages = map[string]string{
 	"stream": "stream", "mail": "mail",
 }
 
-// Lacks reports whether a build is known to lack a module of nginx: one that neither its modules nor its configure flags
+// Lacks reports whether a build of nginx is known to lack a module: one that neither its modules nor its configure flags
 // name, of a package one that has a package of its own, and of an installed server none, which only its host knows.
 func Lacks(r lab.Recipe, module string) bool {
-	named := func(flag string) bool {
-		m, known := moduleNamed(module)
-		return strings.HasPrefix(flag, "--with-http_"+module+"_module") || known && m.flag != "" && flag == m.flag || module == "echo" && strings.Contains(flag, "echo")
-	}
-	switch {
-	case !r.IsNginx() || r.Installed != "":
-		return false
-	case len(r.Package) > 0:
-		own := modulePackages[module]
-		return own != "" && !slices.Contains(Packages(r), packagePrefix+own)
-	}
-	added := func(m lab.Module) bool { return strings.Contains(m.Name, module) }
-	return !slices.Contains(r.Modules, module) && !slices.ContainsFunc(r.Configure, named) && !slices.ContainsFunc(r.Added, added)
+	m, known := moduleNamed(module)
+	asked := known && m.flag != "" && slices.Contains(r.Configure, m.flag)
+	return r.IsNginx() && !asked && !has(r, module)
 }

@@ -15,6 +15,7 @@ type Serving struct {
 	Count      *Count            `json:"count,omitempty"`    // where a server without stub_status tells how many requests it served
 	DelayS     float64           `json:"delay_s,omitempty"`  // how long each request waits by design; 0 = not at all
 	AtOnce     int               `json:"at_once,omitempty"`  // how many requests can wait at once; 0 = all
+	Template   bool              `json:"template,omitempty"` // Config is the user's: the site is the first server on Port, in it the location of URLs[0]
 	Files      map[string]string `json:"files,omitempty"`    // relative to {prefix} → content
 	Bodies     map[string]Body   `json:"bodies,omitempty"`   // relative to {prefix} → a generated body, the same everywhere
 	Expect     []Setting         `json:"expect,omitempty"`   // directives to find in nginx -T; nofile to find in /proc/PID/limits
@@ -120,4 +121,19 @@ func DelayBound(connections, atOnce int, delayS float64) float64 {
 		connections = min(connections, atOnce)
 	}
 	return float64(connections) / delayS
+}
+
+// CountedBy says where the server tells how many requests it served; "" when nothing does.
+func (s Serving) CountedBy() string {
+	switch {
+	case s.Count != nil && s.Count.Log != "" && s.Count.Pattern != "":
+		return "lines of " + s.Count.Log + " with " + s.Count.Pattern
+	case s.Count != nil && s.Count.Log != "":
+		return "lines of " + s.Count.Log
+	case s.Count != nil:
+		return "its " + s.Count.URL
+	case s.StatusPort != 0:
+		return "stub_status"
+	}
+	return ""
 }

@@ -47,8 +47,8 @@ func (s *Store) Results(ctx context.Context, id lab.CampaignID, o Options) (lab.
 	if r.Levels, err = s.levels(ctx, id); err != nil {
 		return fail(err)
 	}
-	if r.Builds, err = collectJSON[lab.Build](ctx, s.read, "SELECT json FROM builds WHERE campaign = ? ORDER BY rowid", string(id)); err != nil {
-		return fail(err)
+	if r.Builds, err = s.Builds(ctx, id); err != nil {
+		return r, err
 	}
 	if r.Events, err = collectJSON[lab.Event](ctx, s.read, "SELECT json FROM events WHERE campaign = ? ORDER BY id", string(id)); err != nil {
 		return fail(err)
@@ -60,6 +60,15 @@ func (s *Store) Results(ctx context.Context, id lab.CampaignID, o Options) (lab.
 		return fail(err)
 	}
 	return r, nil
+}
+
+// Builds returns the builds of a campaign in the order in which they were had.
+func (s *Store) Builds(ctx context.Context, id lab.CampaignID) ([]lab.Build, error) {
+	all, err := collectJSON[lab.Build](ctx, s.read, "SELECT json FROM builds WHERE campaign = ? ORDER BY rowid", string(id))
+	if err != nil {
+		return nil, fmt.Errorf("builds of campaign %s: %w", id, err)
+	}
+	return all, nil
 }
 
 // Run returns one run with its samples and raw output; *RunNotFoundError when there is none.

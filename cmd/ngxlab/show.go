@@ -15,14 +15,14 @@ import (
 )
 
 // showOptions are the flags of show.
-type showOptions struct{ json, raw bool }
+type showOptions struct{ json, raw, config bool }
 
 func newShow(a *app) *cobra.Command {
 	o := showOptions{}
 	cmd := &cobra.Command{
 		Use:     "show [CAMPAIGN|RUN]",
 		Short:   "Show a campaign (default: the latest), or one run by its number",
-		Example: "  ngxlab show\n  ngxlab show 17 --raw",
+		Example: "  ngxlab show\n  ngxlab show 17 --raw\n  ngxlab show 17 --config",
 		Args:    args(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
 			return a.reading(cmd.Context(), func(s *store.Store) error { return show(cmd.Context(), a, s, first(given), o) })
@@ -30,6 +30,7 @@ func newShow(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print an object")
 	cmd.Flags().BoolVar(&o.raw, "raw", false, "with the raw output of the load tools (of a run)")
+	cmd.Flags().BoolVar(&o.config, "config", false, "with the configuration that the server had in force (of a run)")
 	return cmd
 }
 
@@ -182,6 +183,7 @@ func printCampaign(a *app, r lab.Results, sh shown) error {
 			goodput, known(c.Medians, lab.P99S), known(c.Medians, lab.CPUPerRequest), strings.Join(c.Doubts, ", "))
 	}
 	p.table("  ", t)
+	buildTable(p, r)
 	printRuns(p, sh.List, severalTargets(r.Plan.Experiment))
 	capacityLines(p, r)
 	return p.err
@@ -213,8 +215,12 @@ func showRun(ctx context.Context, a *app, s *store.Store, id int64, o showOption
 	if err != nil {
 		return err
 	}
+	v, err := servedBy(ctx, s, c, r)
+	if err != nil {
+		return err
+	}
 	if o.json {
-		return writeRunJSON(a, r, c, o.raw)
+		return writeRunJSON(a, r, v, o.raw)
 	}
 	p := &page{w: a.out}
 	p.line("run %d of campaign %s: %s, %s, %s; round %d, attempt %d", r.ID, c, r.Cell.Target, r.Cell.State, r.Cell.Load, r.Round, r.Attempt)
@@ -224,6 +230,7 @@ func showRun(ctx context.Context, a *app, s *store.Store, id int64, o showOption
 	}
 	printFigures(p, r.Figures)
 	printFindings(p, r.Findings)
+	printServer(p, r, v, o.config)
 	for _, proc := range r.Processes {
 		printProcess(p, proc, o.raw)
 	}
@@ -238,7 +245,7 @@ func orNone(text string) string {
 }
 
 // writeRunJSON prints a run; the load tools' output as text, and only when it is asked for.
-func writeRunJSON(a *app, r lab.Run, c lab.CampaignID, raw bool) error {
+func writeRunJSON(a *app, r lab.Run, v answering, raw bool) error {
 	type process struct {
 		lab.Process
 		Stdout     string                `json:"stdout,omitempty"`
@@ -248,9 +255,9 @@ func writeRunJSON(a *app, r lab.Run, c lab.CampaignID, raw bool) error {
 	}
 	out := struct {
 		lab.Run
-		Campaign  lab.CampaignID `json:"campaign"`
-		Processes []process      `json:"processes,omitempty"`
-	}{Run: r, Campaign: c}
+		answering
+		Processes []process `json:"processes,omitempty"`
+	}{Run: r, answering: v}
 	for _, p := range r.Processes {
 		q := process{Process: p}
 		if raw {

@@ -25,7 +25,7 @@ func newVerify(a *app) *cobra.Command {
 		Example: "  ngxlab verify study-20260102-150405",
 		Long: `verify checks of a campaign that
   - the pages of the database, the references between its tables and the counts of its listings are right;
-  - the experiment's text has the hash that is stored with it;
+  - the experiment's text and the configurations of its servers have the hashes that are stored with them;
   - the output of every load tool, parsed again, gives the report that is stored;
   - the figures that come from those reports and the server's own counts, merged again, are the stored ones
     (not when load hosts have clocks of their own: their offsets are not stored);

@@ -119,7 +119,7 @@ func TestServersAreShownAsTheyWereReadBack(t *testing.T) {
 		}
 	}
 	wants(t, markdown(t, r), "### Servers", "TLS 1.3, TLS_AES_128_GCM_SHA256, ecdsa, h2, QUIC, too", "www-data", "back, port 8090, nginx 1.26.3", "`0123456789ab`",
-		"by `{binary} -p {port}`", "lines of `logs/access.log` with `GET /hello`", "stub_status", "site proxy")
+		"by `{binary} -p {port}`", "lines of logs/access.log with GET /hello", "stub_status", "site proxy")
 }
 
 // delayStudy is a study of one state whose requests wait a second each, with the given goodput at 100 connections.

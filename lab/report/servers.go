@@ -21,7 +21,7 @@ func (s *study) serverTable() *tableBuilder {
 		}
 		read, _ := s.readServer(v.Target, v.State)
 		t.row(plain(name), plain(s.buildWords(v)), s.answers(v), plain(tlsWords(v, read)), plain(firstOf(read.User, v.User)),
-			plain(s.upstreamWords(v)), s.countWords(v), configWords(read))
+			plain(s.upstreamWords(v)), plain(firstOf(v.CountedBy(), "nothing: the rules that compare counts are not evaluated")), configWords(read))
 	}
 	t.dropEmpty()
 	return t
@@ -97,39 +97,6 @@ func (s *study) upstreamWords(v lab.Serving) string {
 		}
 	}
 	return text
-}
-
-// countWords is where the server tells how many requests it served.
-func (s *study) countWords(v lab.Serving) templates.Text {
-	switch {
-	case v.Count != nil && v.Count.Log != "":
-		text := join(plain("lines of "), mono(v.Count.Log))
-		if v.Count.Pattern != "" {
-			text = join(text, plain(" with "), mono(v.Count.Pattern))
-		}
-		return text
-	case v.Count != nil:
-		return join(plain("its "), mono(v.Count.URL))
-	case v.Command == nil && s.hasStatus(v):
-		return plain("stub_status")
-	}
-	return plain("nothing: the rules that compare counts are not evaluated")
-}
-
-// hasStatus reports whether a sample of the state has a reading of stub_status, or, when samples were not read, whether the
-// server has the count that only it gives.
-func (s *study) hasStatus(v lab.Serving) bool {
-	for _, m := range s.recipe(v.Recipe).Modules {
-		if m == "stub_status" {
-			return true
-		}
-	}
-	for _, r := range s.Runs {
-		if r.Cell.Target == v.Target && r.Cell.State == v.State && r.Figures[lab.ServerRequests] > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 func configWords(read lab.Server) templates.Text {

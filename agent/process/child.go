@@ -24,8 +24,10 @@ type child struct {
 	asked   lab.Command // as given
 	as      identity    // who it becomes
 	load    bool        // one of an armed set
+	leaves  string      // file for stderr of one that leaves a server behind it, which lives on in its group; "" = it does not
 	work    string      // its fresh directory
 	pid     int         // also its process group
+	birth   started     // by which its group is known
 	cmd     *exec.Cmd
 	out     capture
 	errs    capture
@@ -45,9 +47,13 @@ func (c *child) reap() {
 	for unix.Waitid(unix.P_PID, c.pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 	ended := Now()
-	c.kill()
+	if c.leaves == "" {
+		c.kill()
+	}
 	_ = c.cmd.Wait() // how it ended is in ProcessState; an error of Wait's says the same, or that a pipe was held open
-	c.reapGroup()
+	if c.leaves == "" {
+		c.reapGroup()
+	}
 	c.process.Ended = ended
 	c.process.PID = c.pid
 	c.process.Command = c.asked

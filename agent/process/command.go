@@ -65,6 +65,9 @@ func (sv *serving) settled(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if sv.first, err = readStarted(found); err != nil {
+		return err
+	}
 	sv.pid, sv.gone = found, make(chan struct{})
 	return watchEnd(found, sv.gone)
 }
@@ -179,9 +182,16 @@ func (sv *serving) stopCommand() error {
 	if left := sv.waitGone(bounded); left > 0 {
 		err = errors.Join(err, killUntilNone(killGrace, sv.processes))
 	}
-	sv.master.kill()
 	<-sv.master.done
+	sv.reapSeen()
 	return err
+}
+
+// reapSeen lets go of processes of the server that became children of this one when their own parent ended.
+func (sv *serving) reapSeen() {
+	for pid := range sv.seen {
+		_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // ECHILD: no child of ours, or let go before
+	}
 }
 
 // ask asks the server to end; one that cannot be asked is killed later.
@@ -237,13 +247,18 @@ func (sv *serving) processes() ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	below := all.below(sv.pid)
+	var tree []int // none when the number of the first process has gone to another
+	if first, there := all[sv.pid]; there && first.start == sv.first.start {
+		tree = append(all.below(sv.pid), sv.pid)
+	}
 	var pids []int
 	for pid, p := range all {
-		if !p.dead && (pid == sv.pid || p.group == sv.master.pid || slices.Contains(below, pid) || sv.marks(pid)) {
+		if !p.dead && (slices.Contains(tree, pid) || sv.master.birth.of(p, all) || sv.marks(pid)) {
 			pids = append(pids, pid)
+			sv.seen[pid] = true
 		}
 	}
+	delete(sv.seen, sv.master.pid) // reaped by its own
 	slices.Sort(pids)
 	return pids, nil
 }

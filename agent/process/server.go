@@ -32,7 +32,9 @@ type serving struct {
 	prefix string
 	master *child
 	pid    int           // of the server's first process: the master's, or that of its pid file
-	gone   chan struct{} // closed when that process has ended
+	first  started       // that process
+	gone   chan struct{} // closed when it has ended
+	seen   map[int]bool  // processes of a server that is not nginx, so far
 	server lab.Server
 }
 
@@ -61,7 +63,7 @@ func (r *Runner) Serve(ctx context.Context, s lab.Serving, started func(lab.Serv
 
 // newServing makes the fresh directory.
 func (r *Runner) newServing(s lab.Serving) (*serving, error) {
-	sv := &serving{r: r, asked: s}
+	sv := &serving{r: r, asked: s, seen: map[int]bool{}}
 	var err error
 	if s.Command != nil {
 		if sv.as, err = identityOf(s.User); err != nil {
@@ -110,14 +112,22 @@ func (sv *serving) serve(ctx context.Context, started func(lab.Server)) error {
 	if err := sv.test(ctx); err != nil {
 		return err
 	}
-	master, err := sv.r.start(ctx, sv.command(), nil)
+	master, err := sv.begin(ctx)
 	if err != nil {
 		return err
 	}
-	sv.master, sv.pid, sv.gone = master, master.pid, master.done
+	sv.master, sv.pid, sv.first, sv.gone = master, master.pid, master.birth, master.done
 	err = sv.run(ctx, started)
 	sv.r.setCurrent(nil)
 	return errors.Join(err, sv.stop(), master.clean())
+}
+
+// begin starts the server, or the command that leaves it behind.
+func (sv *serving) begin(ctx context.Context) (*child, error) {
+	if sv.asked.Command != nil && sv.asked.Command.PIDFile != "" {
+		return sv.r.leave(ctx, sv.command(), filepath.Join(sv.prefix, errorLog))
+	}
+	return sv.r.start(ctx, sv.command(), nil)
 }
 
 // stop ends the server and all that it started.
@@ -212,7 +222,7 @@ func (sv *serving) steady(context.Context) error {
 }
 
 // endedWorker is what nginx's master says of a worker that ended by itself (ngx_process_get_status, nginx 1.22).
-var endedWorker = regexp.MustCompile(`\[alert\] .* exited (on signal|with fatal code)`)
+var endedWorker = regexp.MustCompile(`\[(alert|notice)\] .* process \d+ exited (on signal|with fatal code|with code [1-9])`)
 
 // probeAll asks for every path and keeps what it is answered.
 func (sv *serving) probeAll(ctx context.Context) error {

@@ -19,6 +19,19 @@ import (
 
 // prepare starts the waiting process of c; out, when not nil, gets both of its outputs as they come.
 func (r *Runner) prepare(c lab.Command, out io.Writer) (*child, error) {
+	ch, err := r.newChild(c)
+	if err != nil {
+		return nil, err
+	}
+	if out != nil {
+		shared := &oneAtATime{w: out}
+		ch.out.tee, ch.errs.tee = shared, shared
+	}
+	return ch, ch.spawned()
+}
+
+// newChild makes ready what a command needs before it is a process.
+func (r *Runner) newChild(c lab.Command) (*child, error) {
 	if len(c.Argv) == 0 {
 		return nil, errors.New("start a command: it has no arguments")
 	}
@@ -37,14 +50,15 @@ func (r *Runner) prepare(c lab.Command, out io.Writer) (*child, error) {
 	if _, err := os.Stat(ch.command.Dir); err != nil { // exec would blame the program
 		return nil, errors.Join(fmt.Errorf("start %s: its directory: %w", c.Argv[0], err), ch.clean())
 	}
-	if out != nil {
-		shared := &oneAtATime{w: out}
-		ch.out.tee, ch.errs.tee = shared, shared
-	}
-	if err := ch.spawn(); err != nil {
-		return nil, errors.Join(fmt.Errorf("start %s: %w", c.Argv[0], err), ch.clean())
-	}
 	return ch, nil
+}
+
+// spawned is spawn, after which nothing of a child that could not be started is left.
+func (c *child) spawned() error {
+	if err := c.spawn(); err != nil {
+		return errors.Join(fmt.Errorf("start %s: %w", c.asked.Argv[0], err), c.clean())
+	}
+	return nil
 }
 
 // start is prepare and an immediate release: when it returns, the command itself runs.
@@ -53,15 +67,35 @@ func (r *Runner) start(ctx context.Context, c lab.Command, out io.Writer) (*chil
 	if err != nil {
 		return nil, err
 	}
-	if err = ch.ready(ctx); err == nil {
-		if err = ch.release(0); err == nil {
-			err = ch.begun(ctx)
+	return ch, ch.letGo(ctx)
+}
+
+// leave is start, for a command that ends itself and leaves a server behind. That one lives on, and writes what it says
+// to stderr at the end of a file: a pipe would end with the command.
+func (r *Runner) leave(ctx context.Context, c lab.Command, said string) (*child, error) {
+	ch, err := r.newChild(c)
+	if err != nil {
+		return nil, err
+	}
+	ch.leaves = said
+	if err := ch.spawned(); err != nil {
+		return nil, err
+	}
+	return ch, ch.letGo(ctx)
+}
+
+// letGo releases a waiting process at once and sees it become the command; on an error nothing of it is left.
+func (c *child) letGo(ctx context.Context) error {
+	err := c.ready(ctx)
+	if err == nil {
+		if err = c.release(0); err == nil {
+			err = c.begun(ctx)
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, ch.abandon())
+		return errors.Join(err, c.abandon())
 	}
-	return ch, nil
+	return nil
 }
 
 // placed returns c with {work} replaced by the directory, which is also the default of Dir.
@@ -92,16 +126,31 @@ func (c *child) spawn() error {
 	}
 	c.instant, c.told = instantW, toldR
 	c.cmd = c.waiting(instantR, toldW)
-	err = c.cmd.Start()
+	err = c.run()
 	err = errors.Join(err, instantR.Close(), toldW.Close())
 	if c.cmd.Process == nil {
 		return errors.Join(err, instantW.Close(), toldR.Close())
 	}
 	c.pid = c.cmd.Process.Pid
 	c.runner.add(c)
-	err = errors.Join(err, note(c.work, c.pid)) // before it can be reaped
+	birth, unknown := readStarted(c.pid) // before it can be reaped
+	c.birth = birth
+	err = errors.Join(err, unknown, note(c.work, c.pid))
 	go c.reap()
 	return err
+}
+
+// run starts the process. The outputs of a command that leaves a server behind go where they outlive it; stdout nowhere.
+func (c *child) run() error {
+	if c.leaves == "" {
+		return c.cmd.Start()
+	}
+	said, err := os.OpenFile(c.leaves, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	c.cmd.Stdout, c.cmd.Stderr = nil, said
+	return errors.Join(c.cmd.Start(), said.Close())
 }
 
 func (c *child) waiting(instant, tell *os.File) *exec.Cmd {

@@ -21,12 +21,20 @@ const startedFile = ".started"
 
 // note writes down that pid, the leader of a group of its own, was started with the directory work.
 func note(work string, pid int) error {
+	s, err := readStarted(pid)
+	if err != nil {
+		return err
+	}
+	line := fmt.Sprintf("%d %d %d %s\n", s.pid, s.session, s.start, s.boot)
+	return os.WriteFile(filepath.Join(work, startedFile), []byte(line), 0o644)
+}
+
+func readStarted(pid int) (started, error) {
 	p, err := readStat(pid)
 	if err != nil {
-		return fmt.Errorf("read the state of process %d: %w", pid, err)
+		return started{}, fmt.Errorf("read the state of process %d: %w", pid, err)
 	}
-	line := fmt.Sprintf("%d %d %d %s\n", pid, p.session, p.start, bootID())
-	return os.WriteFile(filepath.Join(work, startedFile), []byte(line), 0o644)
+	return started{pid: pid, session: p.session, start: p.start, boot: bootID()}, nil
 }
 
 func bootID() string {

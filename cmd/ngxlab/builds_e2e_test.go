@@ -66,12 +66,17 @@ func builtAs(t *testing.T, r lab.Results, name string) lab.Build {
 // runOf is the run of a state that has figures.
 func runOf(t *testing.T, r lab.Results, state string) lab.Run {
 	t.Helper()
+	var failed []string
 	for _, run := range r.Runs {
-		if run.Cell.State == state && len(run.Figures) > 0 {
+		switch {
+		case run.Cell.State != state:
+		case len(run.Figures) > 0:
 			return run
+		default:
+			failed = append(failed, run.Problem+fmt.Sprintf("%+v", run.Processes))
 		}
 	}
-	t.Fatalf("state %q has no run with figures", state)
+	t.Fatalf("state %q has no run with figures: %q", state, failed)
 	return lab.Run{}
 }
 

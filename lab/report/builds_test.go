@@ -12,11 +12,10 @@ import (
 // versionsStudy is a study of versions: the same two load points, each state another build.
 func versionsStudy(t *testing.T, builds ...lab.Build) lab.Results {
 	t.Helper()
-	r := fakeResults(t)
+	r := lab.Results{Campaign: lab.Campaign{ID: "versions", Name: "versions", Began: began, Status: lab.StatusDone, Parts: 1}, Plan: fakePlan(t), Builds: builds}
 	e := &r.Plan.Experiment
 	e.Steps, e.Claims, e.Ladder.Kind, e.Builds = nil, nil, lab.Isolated, map[string]lab.Recipe{}
-	r.Runs, r.Verdicts, r.Levels, r.Capacity, r.Plan.Capacity = nil, nil, nil, nil, nil
-	r.Builds, r.Plan.Servings, r.Plan.Builds, r.Plan.States = builds, nil, nil, nil
+	r.Plan.Capacity, r.Plan.Servings, r.Plan.States = nil, nil, nil
 	for i, b := range builds {
 		state := lab.State{Name: b.Recipe}
 		if i > 0 {
@@ -160,6 +159,14 @@ func TestFigureAboveItsBoundIsCalledImpossible(t *testing.T) {
 	wants(t, markdown(t, r), "⚠ impossible", "“nginx 1.22” at wrk 100 keep-alive: 120.4 per second cannot be with a delay of 1.00 s, whose bound is 100.0. The figure or the delay is wrong; neither is to be used.")
 	r.Runs = slices.DeleteFunc(r.Runs, func(run lab.Run) bool { return run.Round > 2 }) // too few for an interval
 	wants(t, markdown(t, r), "⚠ impossible")
+}
+
+func TestDelayMayBeShorterByATickOfItsTimer(t *testing.T) {
+	r := delayStudy(t, 10500) // of 10,000 per second for 10 ms, 11,111 for 9 ms
+	r.Plan.Servings[0].DelayS = 0.01
+	if text := markdown(t, r); strings.Contains(text, "impossible") {
+		t.Error("a figure within the resolution of timers is called impossible")
+	}
 }
 
 func TestStudyWithoutDelaysSaysNothingOfThem(t *testing.T) {

@@ -41,6 +41,10 @@ func (s *study) delays() (templates.Section, error) {
 	return section, nil
 }
 
+// timerTick is by how many seconds a delay may be shorter than it says: nginx counts time in milliseconds (ngx_times.c,
+// ngx_current_msec), and a timer that is set late in one ends at the beginning of another.
+const timerTick = 0.001
+
 // delayRow adds the row of a cell whose requests wait, and says what cannot be about it.
 func (s *study) delayRow(t *tableBuilder, target lab.HostName, state lab.State, load lab.LoadPoint) (impossible string) {
 	bound := s.bound(target, state.Name, load)
@@ -61,7 +65,7 @@ func (s *study) delayRow(t *tableBuilder, target lab.HostName, state lab.State, 
 	if measured.n > 0 && measured.mark != plots.Invalid {
 		share = plain(perCent(measured.value / bound))
 	}
-	if exceeds(c, measured, bound) {
+	if least := lab.DelayBound(load.Connections, v.AtOnce, v.DelayS-timerTick); least > 0 && exceeds(c, measured, least) {
 		share = join(share, styled(" ⚠ impossible", templates.Bad))
 		impossible = fmt.Sprintf("%s at %s: %s per second cannot be with a delay of %s, whose bound is %s. The figure or the delay is wrong; neither is to be used.",
 			quoted(name), load.Name, rate(measured.value), duration.print(v.DelayS), rate(bound))

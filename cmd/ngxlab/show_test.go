@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"ngxlab/lab"
@@ -69,5 +70,21 @@ func TestRunInJSONHasItsBuildAndItsServer(t *testing.T) {
 	if got.Build.Version != "1.26.3" || got.Flavor != lab.FlavorNginx || got.CountedBy != "stub_status" || got.Server.TLS.Protocol != "h2" || len(got.Server.Libraries) != 2 ||
 		got.Server.Effective == "" || got.Server.Upstream.Effective == "" || got.Campaign != "small-20261130-171502" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestListsOfModulesAreFoldedBetweenTheirNames(t *testing.T) {
+	names := strings.Repeat("ngx_http_some_filter_module ", 40)
+	lines := folded(names)
+	for _, line := range lines {
+		if len(line) > foldAt {
+			t.Errorf("a line of %d", len(line))
+		}
+	}
+	if len(lines) < 10 || strings.Join(lines, " ") != strings.TrimSpace(names) {
+		t.Errorf("%d lines: %q", len(lines), lines)
+	}
+	if long := strings.Repeat("x", 200); folded(long)[0] != long {
+		t.Error("a long word was broken")
 	}
 }

@@ -77,7 +77,12 @@ func printServer(p *page, r lab.Run, v answering, config bool) {
 	p.heading("Server")
 	t := newTable(nil)
 	for _, row := range rows {
-		t.row(row[0], row[1])
+		for i, line := range folded(row[1]) {
+			if i > 0 {
+				row[0] = ""
+			}
+			t.row(row[0], line)
+		}
 	}
 	p.table("  ", t)
 	if !config {
@@ -87,6 +92,22 @@ func printServer(p *page, r lab.Run, v answering, config bool) {
 	if r.Server.Upstream != nil {
 		printConfig(p, "Configuration of the upstream", *r.Server.Upstream)
 	}
+}
+
+// foldAt is the length, in bytes, at which lists of modules and libraries are broken.
+const foldAt = 110
+
+// folded breaks a text at its blanks into lines; a word that is longer stays whole.
+func folded(text string) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > foldAt {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimSpace(line + " " + word)
+	}
+	return append(lines, line)
 }
 
 func printConfig(p *page, title string, s lab.Server) {
@@ -102,7 +123,8 @@ func buildRows(b *lab.Build, flavor string) [][2]string {
 	return filled([][2]string{
 		{"build", joined(said(b.Recipe, strings.TrimSpace(flavor+" "+b.Version), "ID "+b.ID))},
 		{"from", sourceWords(*b)},
-		{"compiler", joined(said(b.Compiler, prefixed("by ", b.MadeBy), placeWords(*b)))},
+		{"compiler", b.Compiler},
+		{"made", joined(said(prefixed("by ", b.MadeBy), placeWords(*b)))},
 		{"notes", strings.Join(b.Notes, "; ")},
 	})
 }

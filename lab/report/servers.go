@@ -42,7 +42,11 @@ func (s *study) buildWords(v lab.Serving) string {
 	if !known {
 		return orUnknown(v.Recipe)
 	}
-	return strings.TrimSpace(b.Recipe + ": " + s.flavorWord(b) + " " + orUnknown(b.Version))
+	what := strings.TrimSpace(s.flavorWord(b) + " " + b.Version)
+	if what == "" {
+		return b.Recipe
+	}
+	return b.Recipe + ": " + what
 }
 
 // flavorWord is what a build is; nothing for a custom one, which its name tells.

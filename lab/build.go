@@ -84,8 +84,9 @@ type BuildSource struct {
 
 // Build is a finished server on one host.
 type Build struct {
-	ID         string            `json:"id"`            // hash of recipe, source, compiler, distribution and architecture
-	Recipe     string            `json:"recipe"`        // name
+	ID         string            `json:"id"`     // hash of recipe, source, compiler, distribution and architecture
+	Recipe     string            `json:"recipe"` // name
+	Flavor     string            `json:"flavor,omitempty"`
 	Dir        string            `json:"dir,omitempty"` // absolute path on the host, for which {build} stands in a Serving; "" of an installed server
 	Binary     string            `json:"binary"`        // absolute path on the host
 	Version    string            `json:"version"`

@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -31,8 +32,9 @@ type Cache struct {
 }
 
 // Build makes a recipe, or finds it already made, here or on the host that it was imported from (then in well under a
-// second): compiled from its source, taken out of the distribution's packages, or found installed. The recipe must have its Flags, as lab/server fills them. Progress and the output of the compiler go to log,
-// when it is not nil. Errors: no compiler, no source to be had, a checksum that differs, a compilation that stopped (with
+// second): compiled from its source, taken out of the distribution's packages, or found installed. The recipe must have its
+// Flags, as lab/server fills them. Progress and the output of the compiler go to log, when it is not nil. A build that was
+// damaged since is made anew, and its notes tell. Errors: no compiler, no source to be had, a checksum that differs, a compilation that stopped (with
 // the last lines of its log, which is kept).
 func (c Cache) Build(ctx context.Context, r lab.Recipe, log io.Writer) (lab.Build, error) {
 	began := time.Now()
@@ -59,7 +61,7 @@ func (c Cache) build(ctx context.Context, j job) (lab.Build, error) {
 	if err != nil {
 		return lab.Build{}, err
 	}
-	if b, ok := c.known(j); ok {
+	if b, ok := c.used(j); ok {
 		return b, nil
 	}
 	if none != nil {
@@ -73,8 +75,11 @@ func (c Cache) build(ctx context.Context, j job) (lab.Build, error) {
 		return lab.Build{}, err
 	}
 	defer unlock()
-	if b, ok := c.known(j); ok {
+	if b, ok := c.used(j); ok {
 		return b, nil
+	}
+	if j.damaged = c.damage(j); j.damaged != "" {
+		fmt.Fprintln(j.log, j.damaged) //nolint:errcheck // only said
 	}
 	return c.make(ctx, j)
 }
@@ -117,11 +122,33 @@ func (c Cache) known(j job) (lab.Build, bool) {
 		if b, ok := c.remembered(key); ok {
 			b.Cached, b.Identity = true, j.identity
 			b.Distribution, b.Architecture = j.where.Distribution, j.where.Architecture
-			_ = os.Chtimes(c.resolution(key), time.Time{}, time.Now()) // when it was used last is good to know, no more
 			return b, true
 		}
 	}
 	return lab.Build{}, false
+}
+
+// used is known, for a campaign that will run the build.
+func (c Cache) used(j job) (lab.Build, bool) {
+	b, ok := c.known(j)
+	if ok {
+		c.touch(b.ID)
+	}
+	return b, ok
+}
+
+// damage says what is wrong with the build that was made of this before, "" when nothing is or there is none.
+func (c Cache) damage(j job) string {
+	for _, key := range []string{j.key, j.identity} {
+		id, err := os.ReadFile(c.resolution(key))
+		if err != nil {
+			continue
+		}
+		if _, err := c.open(string(id)); errors.Is(err, errDamaged) {
+			return fmt.Sprintf("the build kept before was damaged and is made anew: %v", err)
+		}
+	}
+	return ""
 }
 
 // job is one build being made.
@@ -131,13 +158,15 @@ type job struct {
 	key      string // of the recipe under these conditions, sources not yet looked up
 	identity string // the same, whatever the compiler
 	maker    maker  // who compiles
+	damaged  string // what was wrong with the build that was kept before
 	log      io.Writer
 	began    time.Time
 }
 
 // make makes a build in a work directory, and renames the finished one into place.
 func (c Cache) make(ctx context.Context, j job) (lab.Build, error) {
-	work := filepath.Join(c.builds(), ".work-"+j.key)
+	work := filepath.Join(c.builds(), workPrefix+j.key)
+	c.sweep(ctx)
 	if err := os.RemoveAll(work); err != nil { // of a build that was interrupted
 		return lab.Build{}, err
 	}
@@ -146,8 +175,8 @@ func (c Cache) make(ctx context.Context, j job) (lab.Build, error) {
 		return lab.Build{}, err
 	}
 	b := lab.Build{
-		Recipe: j.recipe.Name, Compiler: j.where.Compiler, Sources: map[string]string{}, Identity: j.identity,
-		Distribution: j.where.Distribution, Architecture: j.where.Architecture,
+		Recipe: j.recipe.Name, Flavor: j.recipe.Flavor, Compiler: j.where.Compiler, Sources: map[string]string{}, Identity: j.identity,
+		Distribution: j.where.Distribution, Architecture: j.where.Architecture, Notes: nonEmpty(j.damaged),
 	}
 	var err error
 	if len(j.recipe.Package) > 0 {
@@ -162,20 +191,31 @@ func (c Cache) make(ctx context.Context, j job) (lab.Build, error) {
 		return lab.Build{}, err
 	}
 	b.TookS = time.Since(j.began).Seconds()
-	if _, there := c.finished(b.ID); !there {
-		if err := keep(filepath.Join(work, "out"), filepath.Join(c.builds(), b.ID), b); err != nil {
-			return lab.Build{}, err
-		}
+	if err := c.settle(ctx, filepath.Join(work, "out"), b); err != nil {
+		return lab.Build{}, err
 	}
 	if err := writeFile(c.resolution(j.key), []byte(b.ID)); err != nil {
 		return lab.Build{}, err
 	}
-	done, ok := c.known(j)
+	done, ok := c.used(j)
 	if !ok {
 		return lab.Build{}, fmt.Errorf("finished build %s cannot be read back", b.ID)
 	}
 	done.Cached = false
 	return done, nil
+}
+
+// settle keeps what was made, unless a recipe that came to the same has kept it meanwhile.
+func (c Cache) settle(ctx context.Context, out string, b lab.Build) error {
+	unlock, err := lock(ctx, c.lockOf(b.ID))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, there := c.finished(b.ID); there {
+		return nil
+	}
+	return keep(out, filepath.Join(c.builds(), b.ID), b)
 }
 
 // fromSource fetches, unpacks and compiles; a build that came of the same before is not made again.
@@ -197,78 +237,11 @@ func (c Cache) fromSource(ctx context.Context, j job, work string, b *lab.Build)
 	return c.compile(ctx, j, work, b)
 }
 
-// The files of a finished build: a directory without its manifest is no build.
-const (
-	manifest = "build.json" // describes it
-	binary   = "nginx"
-	buildLog = "build.log"
-)
-
-// keep writes the manifest beside the binary and renames the directory into place, whole.
-func keep(out, final string, b lab.Build) error {
-	b.Dir, b.Binary = final, filepath.Join(final, b.Binary)
-	if _, err := os.Stat(filepath.Join(out, buildLog)); err == nil {
-		b.Log = filepath.Join(final, buildLog)
-	}
-	var err error
-	if b.SizeBytes, err = sizeOf(filepath.Join(out, strings.TrimPrefix(b.Binary, final))); err != nil {
-		return err
-	}
-	text, err := json.MarshalIndent(b, "", "  ")
-	if err != nil {
-		return err
-	}
-	if err := writeFile(filepath.Join(out, manifest), text); err != nil {
-		return err
-	}
-	if err := os.RemoveAll(final); err != nil { // a directory without manifest, or damaged
-		return err
-	}
-	return os.Rename(out, final)
-}
-
-// remembered returns the finished build that the key was resolved to before.
-func (c Cache) remembered(key string) (lab.Build, bool) {
-	id, err := os.ReadFile(c.resolution(key))
-	if err != nil {
-		return lab.Build{}, false
-	}
-	return c.finished(string(id))
-}
-
-// finished returns the build of that ID, when it is here.
-func (c Cache) finished(id string) (lab.Build, bool) {
-	if !idForm.MatchString(id) {
-		return lab.Build{}, false
-	}
-	b, ok := readManifest(filepath.Join(c.builds(), id, manifest))
-	if !ok {
-		return lab.Build{}, false
-	}
-	if size, err := sizeOf(b.Binary); err != nil || b.SizeBytes != 0 && size != b.SizeBytes {
-		return lab.Build{}, false // damaged: it is made anew
-	}
-	return b, true
-}
-
-func readManifest(path string) (b lab.Build, ok bool) {
-	text, err := os.ReadFile(path)
-	return b, err == nil && json.Unmarshal(text, &b) == nil
-}
-
 func (c Cache) builds() string  { return filepath.Join(c.Dir, "builds") }
 func (c Cache) fetched() string { return filepath.Join(c.Dir, "sources") }
 
 // resolution is the file that remembers which build a key led to, so that a second use asks no mirror.
 func (c Cache) resolution(key string) string { return filepath.Join(c.builds(), ".resolved-"+key) }
-
-func sizeOf(path string) (int64, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0, err
-	}
-	return info.Size(), nil
-}
 
 // identity is the recipe without what does not change the binary.
 func identity(r lab.Recipe) lab.Recipe {

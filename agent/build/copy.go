@@ -40,9 +40,12 @@ func (c Cache) export(ctx context.Context, b lab.Build, w io.Writer) error {
 	if b.Dir == "" {
 		return errors.New("it is a server that is installed on its host, and stays there")
 	}
-	kept, ok := c.finished(b.ID)
-	if !ok {
+	kept, err := c.open(b.ID)
+	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no build %q on this host", b.ID)
+	}
+	if err != nil {
+		return err
 	}
 	if dir := filepath.Clean(c.Dir); strings.Contains(kept.Configured, dir) {
 		return fmt.Errorf("it was configured with paths below %s: it runs nowhere else", dir)
@@ -52,6 +55,7 @@ func (c Cache) export(ctx context.Context, b lab.Build, w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	delete(sums, filesFile) // with times of this host
 	zipped, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {
 		return err
@@ -159,7 +163,7 @@ func (c Cache) importOnce(ctx context.Context, b lab.Build, r io.Reader) (lab.Bu
 	if err := os.MkdirAll(c.builds(), 0o755); err != nil {
 		return lab.Build{}, err
 	}
-	unlock, err := lock(ctx, filepath.Join(c.builds(), ".lock-"+b.ID))
+	unlock, err := lock(ctx, c.lockOf(b.ID))
 	if err != nil {
 		return lab.Build{}, err
 	}
@@ -173,17 +177,19 @@ func (c Cache) importOnce(ctx context.Context, b lab.Build, r io.Reader) (lab.Bu
 	if err := writeFile(c.resolution(b.Identity), []byte(b.ID)); err != nil {
 		return lab.Build{}, err
 	}
-	done, ok := c.finished(b.ID)
-	if !ok {
-		return lab.Build{}, errors.New("it cannot be read back")
+	done, err := c.open(b.ID)
+	if err != nil {
+		return lab.Build{}, fmt.Errorf("it cannot be read back: %w", err)
 	}
+	c.touch(b.ID)
 	done.Cached = there
 	return done, nil
 }
 
 // take unpacks a build beside the others, looks at all of it, and renames it into place.
 func (c Cache) take(ctx context.Context, b lab.Build, r io.Reader) error {
-	work := filepath.Join(c.builds(), ".work-"+b.ID)
+	work := filepath.Join(c.builds(), workPrefix+b.ID)
+	c.sweep(ctx)
 	if err := os.RemoveAll(work); err != nil { // of one that was interrupted
 		return err
 	}
@@ -191,15 +197,14 @@ func (c Cache) take(ctx context.Context, b lab.Build, r io.Reader) error {
 	if err := receive(r, work); err != nil {
 		return fmt.Errorf("the copy is not whole: %w", err)
 	}
-	kept, ok := readManifest(filepath.Join(work, manifest))
-	if !ok || kept.ID != b.ID {
+	kept, err := readManifest(work)
+	if err != nil {
+		return fmt.Errorf("the copy: %w", err)
+	}
+	if kept.ID != b.ID {
 		return fmt.Errorf("the copy holds the build %q, not %q", kept.ID, b.ID)
 	}
-	kept.Binary = strings.TrimPrefix(strings.TrimPrefix(kept.Binary, kept.Dir), "/")
-	if kept.Dir == "" || !filepath.IsLocal(kept.Binary) {
-		return fmt.Errorf("the copy names no binary of its own: %q", kept.Binary)
-	}
-	if err := c.starts(ctx, filepath.Join(work, kept.Binary), placedEnv(kept.Env, work), len(kept.Modules) > 0); err != nil {
+	if err := c.starts(ctx, kept, work); err != nil {
 		return err
 	}
 	kept.Distribution, kept.Architecture, kept.Identity, kept.From = b.Distribution, b.Architecture, b.Identity, b.From
@@ -256,16 +261,17 @@ func compare(dir string) error {
 	return nil
 }
 
-// starts makes sure that the loader of this host starts the binary: the libraries it was linked with may be missing.
-func (c Cache) starts(ctx context.Context, path string, env []string, nginx bool) error {
+// starts makes sure that the loader of this host starts the binary of a build in dir: the libraries that it and its modules
+// were linked with may be missing.
+func (c Cache) starts(ctx context.Context, b lab.Build, dir string) error {
 	var err error
-	if nginx {
-		_, _, err = c.inspect(ctx, path, env)
+	if len(b.Modules) > 0 {
+		_, _, err = c.inspect(ctx, filepath.Join(dir, b.Binary), placedEnv(b.Env, dir))
 	}
 	if ctx.Err() != nil {
 		return err
 	}
-	missing := c.missingLibraries(ctx, path, env)
+	missing := c.missingLibraries(ctx, b, dir)
 	switch {
 	case len(missing) == 0 && err == nil:
 		return nil
@@ -280,9 +286,9 @@ func (c Cache) starts(ctx context.Context, path string, env []string, nginx bool
 // notFound is a line of the dynamic loader's list, which glibc's prints when LD_TRACE_LOADED_OBJECTS is set (ldd(1)).
 var notFound = regexp.MustCompile(`(?m)^\s*(\S+) => not found`)
 
-func (c Cache) missingLibraries(ctx context.Context, path string, env []string) []string {
+func (c Cache) missingLibraries(ctx context.Context, b lab.Build, dir string) []string {
 	var names []string
-	for _, found := range notFound.FindAllStringSubmatch(c.loaded(ctx, path, env), -1) {
+	for _, found := range notFound.FindAllStringSubmatch(c.loaded(ctx, b, dir), -1) {
 		names = append(names, found[1])
 	}
 	slices.Sort(names)

@@ -111,7 +111,7 @@ func TestOwnBuildIsFoundBeforeAnImportedOne(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(c.builds(), "fedcba9876543210"), os.DirFS(filepath.Join(c.builds(), b.ID))); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(c.builds(), "fedcba9876543210", manifest), `{"id":"fedcba9876543210","binary":"`+filepath.Join(c.builds(), b.ID, binary)+`"}`)
+	write(t, filepath.Join(c.builds(), "fedcba9876543210", manifest), `{"id":"fedcba9876543210","binary":"nginx"}`)
 	if got, err := c.Build(t.Context(), r, testLog{t}); err != nil || got.ID != "fedcba9876543210" {
 		t.Errorf("own build: %+v, %v", got, err)
 	}
@@ -148,6 +148,7 @@ func repacked(t *testing.T, b lab.Build, stream []byte) []byte {
 	if _, err := unpackTar(bytes.NewReader(unzip(t, stream)), dir); err != nil {
 		t.Fatal(err)
 	}
+	b.Dir, b.Binary, b.Log = "", binary, buildLog
 	text, err := json.Marshal(b)
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +16,9 @@ import (
 // installed is a server that the host has already; it stays where it is.
 func (c Cache) installed(ctx context.Context, j job) (lab.Build, error) {
 	path := j.recipe.Installed
+	if !filepath.IsAbs(path) {
+		return lab.Build{}, fmt.Errorf("the installed server %q is no absolute path", path)
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return lab.Build{}, fmt.Errorf("the installed server: %w", err)
@@ -31,11 +35,13 @@ func (c Cache) installed(ctx context.Context, j job) (lab.Build, error) {
 		return lab.Build{}, err
 	}
 	b := lab.Build{
-		Recipe: j.recipe.Name, Binary: path, Sources: map[string]string{path: sum}, Cached: true, SizeBytes: info.Size(),
+		Recipe: j.recipe.Name, Flavor: j.recipe.Flavor, Binary: path, Sources: map[string]string{path: sum}, Cached: true, SizeBytes: info.Size(),
 		Distribution: where.Distribution, Architecture: where.Architecture, Identity: hash(identity(j.recipe), where),
 	}
 	if !j.recipe.IsNginx() {
-		err = c.ownVersion(ctx, j, filepath.Dir(path), &lab.Build{Binary: filepath.Base(path)})
+		b.Binary = filepath.Base(path)
+		err = c.ownVersion(ctx, j, filepath.Dir(path), &b)
+		b.Binary = path
 	} else {
 		err = c.installedNginx(ctx, j, &b)
 	}
@@ -64,19 +70,18 @@ func (c Cache) installedNginx(ctx context.Context, j job, b *lab.Build) (err err
 			b.Dynamic = append(b.Dynamic, object)
 		}
 	}
+	b.Dynamic = loadOrder(b.Dynamic)
 	return nil
 }
 
 // installedModule is the shared object of a module, "" of one that is compiled in.
 func installedModule(b lab.Build, name string) (string, error) {
-	has := func(m string) bool { return m == "ngx_http_"+name+"_module" || strings.Contains(m, name) }
-	if slices.ContainsFunc(b.Modules, has) || slices.ContainsFunc(lab.ConfiguredModules(b.Configured), has) {
-		if !strings.Contains(b.Configured, "_"+name+"_module=dynamic") {
-			return "", nil
-		}
+	name = strings.ReplaceAll(name, "-", "_")
+	if compiledIn(b, name) {
+		return "", nil
 	}
 	for _, dir := range modulesPath.FindAllStringSubmatch(b.Configured, -1) {
-		for _, file := range []string{"ngx_http_" + name + "_module.so", "ngx_http_" + name + "_filter_module.so", "ngx_" + name + "_module.so"} {
+		for _, file := range []string{"ngx_http_" + name + "_module.so", "ngx_http_" + name + "_filter_module.so", "ngx_" + name + "_module.so", name + "_http_module.so"} {
 			path := filepath.Join(dir[1], file)
 			if _, err := os.Stat(path); err == nil {
 				return path, nil
@@ -84,4 +89,23 @@ func installedModule(b lab.Build, name string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("the installed server %s has no module %s, compiled in or to be loaded; it has %s", b.Binary, name, strings.Join(b.Modules, ", "))
+}
+
+// compiledIn reports whether a module, or what a flag of that name gives, is part of the binary.
+func compiledIn(b lab.Build, name string) bool {
+	shared := false
+	for _, flag := range strings.Fields(strings.ReplaceAll(b.Configured, "-", "_")) {
+		flag = strings.Trim(flag, `'"`)
+		switch {
+		case flag == "__with_http_"+name+"_module", flag == "__with_"+name+"_module", flag == "__with_"+name:
+			return true
+		case strings.HasPrefix(flag, "__add_module=") && strings.Contains(path.Base(flag), name):
+			return true
+		case strings.HasSuffix(flag, "_"+name+"_module=dynamic"), flag == "__with_"+name+"=dynamic":
+			shared = true
+		}
+	}
+	return !shared && slices.ContainsFunc([]string{"ngx_http_" + name + "_module", "ngx_http_" + name + "_filter_module", "ngx_" + name + "_module"}, func(m string) bool {
+		return slices.Contains(b.Modules, m)
+	})
 }

@@ -14,25 +14,47 @@ import (
 	"ngxlab/lab"
 )
 
-// loaded is what the dynamic loader says that a binary is loaded with, one "name => path (address)" a line: glibc's does
-// so instead of starting it when LD_TRACE_LOADED_OBJECTS is set (ldd(1)). "" of a binary that is linked statically.
-func (c Cache) loaded(ctx context.Context, path string, env []string) string {
-	var out strings.Builder
+// loaded is what the dynamic loader says that the binary of a build in dir, and the modules that it loads, are loaded with,
+// one "name => path (address)" a line: glibc's does so instead of starting it when LD_TRACE_LOADED_OBJECTS is set (ldd(1)).
+// "" of a binary that is linked statically.
+func (c Cache) loaded(ctx context.Context, b lab.Build, dir string) string {
+	path := b.Binary
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
 	if !dynamic(path) { // one without the loader would really start
 		return ""
 	}
-	_ = c.run(ctx, lab.Command{Argv: []string{path, "-V"}, Env: append(env, "LD_TRACE_LOADED_OBJECTS=1"), Deadline: brief}, &out) // what it printed counts
+	env := append(placedEnv(b.Env, dir), "LD_TRACE_LOADED_OBJECTS=1")
+	if objects := objectsOf(b, dir); len(objects) > 0 {
+		env = append(env, "LD_PRELOAD="+strings.Join(objects, ":"))
+	}
+	var out strings.Builder
+	_ = c.run(ctx, lab.Command{Argv: []string{path, "-V"}, Env: env, Deadline: brief}, &out) // what it printed counts
 	return out.String()
+}
+
+// objectsOf are the paths of the modules that a build loads.
+func objectsOf(b lab.Build, dir string) []string {
+	var paths []string
+	for _, object := range b.Dynamic {
+		if !filepath.IsAbs(object) {
+			object = filepath.Join(dir, object)
+		}
+		paths = append(paths, object)
+	}
+	return paths
 }
 
 // foundAt is a line of a library that is there.
 var foundAt = regexp.MustCompile(`(?m)^\s*(\S+) => (/\S+) \(0x`)
 
-// libraries are those that the binary of a build is linked with, with the versions that the host has now.
+// libraries are those that the binary of a build and its modules are linked with, with the versions that the host has now,
+// or that the build came with.
 func (c Cache) libraries(ctx context.Context, b lab.Build) []lab.Library {
 	var all []lab.Library
 	var paths []string
-	for _, found := range foundAt.FindAllStringSubmatch(c.loaded(ctx, b.Binary, placedEnv(b.Env, b.Dir)), -1) {
+	for _, found := range foundAt.FindAllStringSubmatch(c.loaded(ctx, b, b.Dir), -1) {
 		path, err := filepath.EvalSymlinks(found[2])
 		if err != nil {
 			path = found[2]
@@ -40,6 +62,14 @@ func (c Cache) libraries(ctx context.Context, b lab.Build) []lab.Library {
 		all, paths = append(all, lab.Library{Name: found[1], Path: path}), append(paths, path)
 	}
 	versions := c.Versions(ctx, paths)
+	if versions == nil {
+		versions = map[string]string{}
+	}
+	if dir, err := filepath.EvalSymlinks(b.Dir); err == nil {
+		for _, l := range b.Libraries {
+			versions[filepath.Join(dir, l.Path)] = l.Version
+		}
+	}
 	for i := range all {
 		all[i].Version = versions[all[i].Path]
 	}
@@ -114,12 +144,19 @@ func (c Cache) rpmVersions(ctx context.Context, paths []string) map[string]strin
 	return known
 }
 
-// dynamic reports whether a file is a program that the dynamic loader starts.
+// dynamic reports whether a file is a program that a dynamic loader starts which lists instead when it is asked to: glibc's
+// does, musl's would start it.
 func dynamic(path string) bool {
 	f, err := elf.Open(path)
 	if err != nil {
 		return false
 	}
 	defer f.Close() //nolint:errcheck // only read
-	return slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			loader, err := io.ReadAll(io.LimitReader(p.Open(), 4096))
+			return err == nil && !strings.Contains(string(loader), "musl")
+		}
+	}
+	return false
 }

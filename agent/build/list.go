@@ -14,9 +14,9 @@ import (
 	"ngxlab/lab"
 )
 
-// List returns the finished builds of this host, those used last first, and what is left of interrupted ones is not among
-// them.
-func (c Cache) List(context.Context) ([]lab.KeptBuild, error) {
+// List returns the finished builds of this host, those used last first, with the libraries that they use now. Damaged ones
+// and what is left of interrupted ones are not among them.
+func (c Cache) List(ctx context.Context) ([]lab.KeptBuild, error) {
 	dirs, err := os.ReadDir(c.builds())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -24,7 +24,6 @@ func (c Cache) List(context.Context) ([]lab.KeptBuild, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the builds: %w", err)
 	}
-	used := c.used()
 	var all []lab.KeptBuild
 	for _, d := range dirs {
 		b, ok := c.finished(d.Name())
@@ -35,27 +34,32 @@ func (c Cache) List(context.Context) ([]lab.KeptBuild, error) {
 		if k.DiskBytes, k.Made, err = c.measured(b.ID); err != nil {
 			return nil, fmt.Errorf("list the builds: %w", err)
 		}
-		if k.Used = k.Made; used[b.ID].After(k.Used) {
-			k.Used = used[b.ID]
+		if k.Used = k.Made; c.lastUsed(b.ID).After(k.Used) {
+			k.Used = c.lastUsed(b.ID)
 		}
+		k.Libraries = c.libraries(ctx, b)
 		all = append(all, k)
 	}
 	slices.SortFunc(all, func(a, b lab.KeptBuild) int { return b.Used.Compare(a.Used) })
 	return all, nil
 }
 
-// used is when each build was asked for last, as the files say that led to it.
-func (c Cache) used() map[string]time.Time {
-	last := map[string]time.Time{}
-	files, _ := filepath.Glob(c.resolution("*")) // the pattern is well formed
-	for _, file := range files {
-		id, err := os.ReadFile(file)
-		info, bad := os.Stat(file)
-		if errors.Join(err, bad) == nil && info.ModTime().After(last[string(id)]) {
-			last[string(id)] = info.ModTime()
-		}
+// usage is the file whose time tells when a build was used last.
+func (c Cache) usage(id string) string { return filepath.Join(c.builds(), ".used-"+id) }
+
+// touch remembers that a build is used now: good to know, no more, so that it does no harm when it cannot.
+func (c Cache) touch(id string) {
+	now := time.Now()
+	if err := os.Chtimes(c.usage(id), now, now); err != nil {
+		_ = os.WriteFile(c.usage(id), nil, 0o644)
 	}
-	return last
+}
+
+func (c Cache) lastUsed(id string) (at time.Time) {
+	if info, err := os.Stat(c.usage(id)); err == nil {
+		at = info.ModTime()
+	}
+	return at
 }
 
 // measured is how much a build takes on the disk, and when it was finished.
@@ -78,7 +82,8 @@ func (c Cache) measured(id string) (sizeBytes int64, made time.Time, err error) 
 	return sizeBytes, info.ModTime(), err
 }
 
-// Remove removes builds, by their IDs or beginnings of them that fit one only, and whatever interrupted builds have left.
+// Remove removes builds, by their IDs or beginnings of them that fit one only, and whatever interrupted and damaged builds
+// have left. Nobody may build or serve meanwhile: that is for who holds the host's lock to see to.
 // Errors, after which nothing is removed: an ID that no build has, or several.
 func (c Cache) Remove(ctx context.Context, ids []string) (lab.Cleaned, error) {
 	kept, err := c.List(ctx)
@@ -101,7 +106,7 @@ func (c Cache) Remove(ctx context.Context, ids []string) (lab.Cleaned, error) {
 		}
 		done.Removed, done.FreedBytes = append(done.Removed, b.Dir), done.FreedBytes+b.DiskBytes
 	}
-	return done, c.removeWork()
+	return done, c.removeRest()
 }
 
 // oneOf is the build whose ID begins so.
@@ -136,15 +141,23 @@ func (c Cache) remove(id string) error {
 		}
 	}
 	dir := filepath.Join(c.builds(), id)
+	_ = os.Remove(c.usage(id)) // there may be none
 	return errors.Join(os.Remove(filepath.Join(dir, manifest)), os.RemoveAll(dir))
 }
 
-// removeWork removes what interrupted builds have left: nobody builds while the host's lock is held by who removes.
-func (c Cache) removeWork() error {
-	left, _ := filepath.Glob(filepath.Join(c.builds(), ".work-*")) // as above
-	var errs []error
-	for _, dir := range left {
-		errs = append(errs, os.RemoveAll(dir))
+// removeRest removes what can never be used.
+func (c Cache) removeRest() error {
+	dirs, err := os.ReadDir(c.builds())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	errs := []error{err}
+	for _, d := range dirs {
+		name := d.Name()
+		_, whole := c.finished(name)
+		if strings.HasPrefix(name, workPrefix) || strings.HasPrefix(name, ".new-") || idForm.MatchString(name) && !whole {
+			errs = append(errs, os.RemoveAll(filepath.Join(c.builds(), name)))
+		}
 	}
 	return errors.Join(errs...)
 }

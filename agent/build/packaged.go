@@ -50,10 +50,8 @@ func (c Cache) fetchPackages(ctx context.Context, j job, work string) ([]string,
 	if err := a.prepare("deb", j.recipe.Suite); err != nil {
 		return nil, err
 	}
-	updated := a.run(ctx, j.log, "apt-get", "update") // told below, when something is missing
-	get := []string{"install", "--download-only", "--reinstall", "--no-install-recommends", "-y", "-o", "Debug::NoLocking=true"}
-	if err := a.run(ctx, j.log, "apt-get", append(get, j.recipe.Package...)...); err != nil {
-		return nil, errors.Join(err, updated)
+	if err := a.download(ctx, j.recipe.Package); err != nil {
+		return nil, err
 	}
 	debs, err := filepath.Glob(filepath.Join(a.dir, "cache", "archives", "*.deb"))
 	if err != nil {
@@ -63,25 +61,79 @@ func (c Cache) fetchPackages(ctx context.Context, j job, work string) ([]string,
 		return nil, errors.New("apt has nothing to fetch; if the server is installed, name it with installed")
 	}
 	for _, deb := range debs {
-		if name, version, _ := strings.Cut(filepath.Base(deb), "_"); name == "libc6" {
+		if name, version := debName(deb); name == "libc6" {
 			return nil, fmt.Errorf("they need another C library (%s) than the host has; compile the server from its source package instead: source {debian: …, suite: %s}", version, j.recipe.Suite)
 		}
 	}
 	return debs, nil
 }
 
-// unpackDeb unpacks one package beside the others.
+// debName are package and version in the name of a file NAME_VERSION_ARCHITECTURE.deb, where a colon is %3a.
+func debName(file string) (name, version string) {
+	parts := strings.Split(filepath.Base(file), "_")
+	if len(parts) != 3 {
+		return parts[0], ""
+	}
+	return parts[0], strings.ReplaceAll(parts[1], "%3a", ":")
+}
+
+// unpackDeb unpacks one package beside the others, and notes the modules that it brings, when it was asked for, and the
+// libraries.
 func (c Cache) unpackDeb(ctx context.Context, j job, deb, out string, b *lab.Build) error {
 	sum, err := hashFile(deb)
 	if err != nil {
 		return err
 	}
 	b.Sources[filepath.Base(deb)] = sum
+	modules, libraries := sharedIn(out, moduleFiles), sharedIn(out, libraryFiles...)
 	cmd := lab.Command{Argv: []string{"dpkg-deb", "-x", deb, out}, Deadline: lab.Duration{Duration: 5 * time.Minute}}
 	if err := c.run(ctx, cmd, j.log); err != nil {
 		return fmt.Errorf("unpack %s: %w", filepath.Base(deb), err)
 	}
+	name, version := debName(deb)
+	for _, file := range sharedIn(out, moduleFiles) {
+		if slices.Contains(j.recipe.Package, name) && !slices.Contains(modules, file) {
+			b.Dynamic = append(b.Dynamic, file)
+		}
+	}
+	for _, file := range sharedIn(out, libraryFiles...) {
+		if !slices.Contains(libraries, file) {
+			b.Libraries = append(b.Libraries, lab.Library{Name: filepath.Base(file), Path: file, Version: version})
+		}
+	}
 	return nil
+}
+
+// Where Debian's packages have shared objects.
+const moduleFiles = "usr/lib/nginx/modules/*.so"
+
+var libraryFiles = []string{"usr/lib/*-linux-*/*.so*", "lib/*-linux-*/*.so*", "usr/lib/*.so*"}
+
+// sharedIn are the files of patterns below out, relative to it.
+func sharedIn(out string, patterns ...string) []string {
+	var files []string
+	for _, pattern := range patterns {
+		found, _ := filepath.Glob(filepath.Join(out, pattern)) // the patterns are well formed
+		for _, path := range found {
+			files = append(files, strings.TrimPrefix(path, out+"/"))
+		}
+	}
+	return files
+}
+
+// neededFirst are modules of nginx that others need, in the order of loading.
+var neededFirst = []string{"ndk_http_module.so", "ngx_stream_module.so", "ngx_mail_module.so"}
+
+// loadOrder puts the modules that others need first; the others stay in their order.
+func loadOrder(files []string) []string {
+	rank := func(file string) int {
+		if at := slices.Index(neededFirst, filepath.Base(file)); at >= 0 {
+			return at
+		}
+		return len(neededFirst)
+	}
+	slices.SortStableFunc(files, func(a, b string) int { return rank(a) - rank(b) })
+	return files
 }
 
 // unneeded of packages that are not installed: their configuration, documentation, and what they would start.
@@ -116,15 +168,8 @@ func (c Cache) found(ctx context.Context, j job, out string, b *lab.Build) error
 	if _, err := os.Stat(filepath.Join(out, b.Binary)); b.Binary == "" || err != nil {
 		return fmt.Errorf("packages %s hold no server %q; they hold %s", strings.Join(j.recipe.Package, " "), b.Binary, strings.Join(programs(out), ", "))
 	}
-	b.Env = libraryEnv(out)
-	objects, err := filepath.Glob(filepath.Join(out, "usr/lib/nginx/modules/*.so"))
-	if err != nil {
-		return err
-	}
-	for _, object := range objects {
-		b.Dynamic = append(b.Dynamic, strings.TrimPrefix(object, out+"/"))
-	}
-	if missing := c.missingLibraries(ctx, filepath.Join(out, b.Binary), placedEnv(b.Env, out)); len(missing) > 0 {
+	b.Env, b.Dynamic = libraryEnv(out), loadOrder(b.Dynamic)
+	if missing := c.missingLibraries(ctx, *b, out); len(missing) > 0 {
 		return fmt.Errorf("the server needs libraries that are neither on this host nor in its packages: %s", strings.Join(missing, ", "))
 	}
 	if err := c.examined(ctx, j, out, b); err != nil {
@@ -154,11 +199,8 @@ func programs(out string) []string {
 // libraryEnv lets the loader find the libraries that were unpacked, nil when there are none.
 func libraryEnv(out string) []string {
 	var dirs []string
-	for _, pattern := range []string{"usr/lib/*-linux-*/*.so*", "lib/*-linux-*/*.so*", "usr/lib/*.so*"} {
-		found, _ := filepath.Glob(filepath.Join(out, pattern)) // the pattern is well formed
-		for _, path := range found {
-			dirs = append(dirs, "{build}"+strings.TrimPrefix(filepath.Dir(path), out))
-		}
+	for _, file := range sharedIn(out, libraryFiles...) {
+		dirs = append(dirs, "{build}/"+filepath.Dir(file))
 	}
 	slices.Sort(dirs)
 	if dirs = slices.Compact(dirs); len(dirs) == 0 {
@@ -167,12 +209,11 @@ func libraryEnv(out string) []string {
 	return []string{"LD_LIBRARY_PATH=" + strings.Join(dirs, ":")}
 }
 
-// debVersion is the upstream version of a package among files called NAME_VERSION_ARCHITECTURE.deb, where a colon is %3a.
+// debVersion is the upstream version of a package among files.
 func debVersion(files map[string]string, name string) string {
 	for file := range files {
-		parts := strings.Split(file, "_")
-		if len(parts) == 3 && parts[0] == name {
-			return sourcePackage{version: strings.ReplaceAll(parts[1], "%3a", ":")}.upstream()
+		if of, version := debName(file); of == name {
+			return sourcePackage{version: version}.upstream()
 		}
 	}
 	return ""

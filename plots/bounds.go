@@ -29,8 +29,8 @@ func (r Row) highest() float64 {
 	return top
 }
 
-// shownBounds are the bounds that are drawn: 0 where there is none. One row when all states share theirs.
-func (r Row) shownBounds() (bounds [][]float64, shared bool) {
+// shownBounds are the bounds that are drawn, by state: 0 where there is none, nil when there is none at all.
+func (r Row) shownBounds() (bounds [][]float64) {
 	limit := boundWithin * r.highest()
 	any := false
 	for _, state := range r.Bounds {
@@ -43,21 +43,22 @@ func (r Row) shownBounds() (bounds [][]float64, shared bool) {
 		bounds = append(bounds, row)
 	}
 	if !any {
-		return nil, false
+		return nil
 	}
-	for _, row := range bounds[1:] {
-		if !slices.Equal(row, bounds[0]) {
-			return bounds, false
-		}
-	}
-	return bounds[:1], true
+	return bounds
 }
 
-// bounds draws what the figures of a panel cannot exceed: a dotted line in the state's colour, grey when all share it.
+// bounds draws what the figures of a panel cannot exceed: a dotted line in the state's colour, grey and once when several
+// states share it.
 func (c *canvas) bounds(p panel, y axis, m Matrix, row Row) {
-	all, shared := row.shownBounds()
+	all := row.shownBounds()
 	for s, bounds := range all {
+		same := func(other []float64) bool { return slices.Equal(other, bounds) }
 		dotted := stroke{colour: lookOf(s).colour, width: 2, dash: boundDash}
+		if slices.ContainsFunc(all[:s], same) {
+			continue
+		}
+		shared := slices.ContainsFunc(all[s+1:], same)
 		if shared {
 			dotted.colour = faint
 		}
@@ -86,7 +87,7 @@ func (p panel) boundLine(y axis, loads []Load, bounds []float64) []point {
 	return pts
 }
 
-// boundSpan is the horizontal extent of a bound at the k-th category: all of it when the states share the bound.
+// boundSpan is the horizontal extent of a bound at the k-th category: all of it when several states share the bound.
 func (p panel) boundSpan(k, state, states int, shared bool) (from, to float64) {
 	slot := p.box.width() / float64(len(p.loads))
 	if shared {

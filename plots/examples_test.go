@@ -197,7 +197,7 @@ func serverLadder(n int) example {
 // boundsExample is goodput beside its bound: of all states the same, or each its own.
 func boundsExample(name string, shared bool, loads []Load) example {
 	r := rand.New(rand.NewPCG(5, 5))
-	states := []string{"waits 1 s", "waits 2 s", "threads that block 1 s"}
+	states := []string{"waits 1 s", "waits 2 s", "threads that block 1 s", "control"}
 	row := Row{Name: "goodput", Unit: PerSecond}
 	for s := range states {
 		var figures []Figure

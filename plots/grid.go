@@ -137,8 +137,7 @@ func (m Matrix) layout(u *ruler) matrixLayout {
 // top is the highest value drawn in the row.
 func (r Row) top() float64 {
 	top := r.highest()
-	bounds, _ := r.shownBounds()
-	for _, row := range bounds {
+	for _, row := range r.shownBounds() {
 		top = math.Max(top, slices.Max(append(row, 0)))
 	}
 	return top
@@ -152,7 +151,7 @@ func (m Matrix) legend(panels []panel) legend {
 	l := seriesLegend(m.States, joined, m.figures())
 	var left []string
 	for _, row := range m.Rows {
-		if bounds, _ := row.shownBounds(); bounds != nil {
+		if row.shownBounds() != nil {
 			l.entries = append(l.entries, boundEntry)
 		}
 		left = append(left, m.leftOut(row)...)

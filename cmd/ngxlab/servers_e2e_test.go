@@ -64,7 +64,7 @@ func counted(t *testing.T, run lab.Run) {
 // with threads that block.
 func TestDelayStudyShowsTheBoundBesideTheMeasurement(t *testing.T) {
 	m := onMachine(t)
-	m.fromLibrary("delay-bound", "connections: [10, 1000]", "connections: [20]", "duration: 20s", "duration: 5s",
+	m.fromLibrary("delay-bound", "connections: [10, 1000]", "connections: [20]", "duration: 40s", "duration: 9s",
 		"repeat:\n  min: 3\n  max: 6\n  precision: 5%\n  effect: 5%\n  why: a rate that a fixed delay bounds varies little", once)
 	m.must(finished, "run", "DIR/delay-bound.yaml", "--out", "DIR/report")
 	r := m.campaign()

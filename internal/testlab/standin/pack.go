@@ -18,8 +18,7 @@ func Pack(ctx context.Context, dir, to string) error {
 	case strings.HasSuffix(to, ".zip"):
 		return zipped(dir, to)
 	case strings.HasSuffix(to, ".tar.gz"), strings.HasSuffix(to, ".tar.xz"):
-		// Sorted and without times: equal stand-ins are equal archives, and one build.
-		out, err := exec.CommandContext(ctx, "tar", "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner",
+		out, err := exec.CommandContext(ctx, "tar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner",
 			"-C", filepath.Dir(dir), "-caf", to, filepath.Base(dir)).CombinedOutput()
 		if err != nil {
 			return fmt.Errorf("pack %s: %w: %s", to, err, out)

@@ -5,10 +5,13 @@
 package standin
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Source is a stand-in.
@@ -62,8 +65,13 @@ func (s Source) Make(nginx, into string) (string, error) {
 			return "", fmt.Errorf("make a stand-in of %s: %w", s.Dir, err)
 		}
 	}
-	return dir, nil
+	return dir, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		return errors.Join(err, os.Chtimes(path, at, at))
+	})
 }
+
+// at is the time of every file: equal stand-ins are equal archives, and one build.
+var at = time.Date(2014, 12, 1, 0, 0, 0, 0, time.UTC)
 
 func (e edit) apply(dir string) error {
 	path := filepath.Join(dir, e.file)

@@ -2,6 +2,7 @@ package standin
 
 import (
 	"archive/zip"
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,6 +67,13 @@ func TestArchivesHoldTheFolder(t *testing.T) {
 	defer z.Close() //nolint:errcheck // only read
 	if _, err := z.Open("nginx-1.0/make"); err != nil {
 		t.Error(err)
+	}
+	first, err := os.ReadFile(s.Archive(t, nginx, "zip"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := os.ReadFile(s.Archive(t, nginx, "zip")); err != nil || !bytes.Equal(first, again) {
+		t.Errorf("the same stand-in is another archive, %v", err)
 	}
 	s.edits[0].old = "nowhere"
 	if _, err := s.Make(nginx, t.TempDir()); err == nil || !strings.Contains(err.Error(), `make has no "nowhere"`) {

@@ -54,7 +54,7 @@ var mayImport = map[string][]string{
 }
 
 // testsOnly are packages that only tests and they themselves may import; what else they import is free.
-var testsOnly = []string{"internal/testlab", "internal/testlab/dockerlab", "internal/testlab/fingerprint", "internal/testlab/fingerprint/inside"}
+var testsOnly = []string{"internal/testlab", "internal/testlab/dockerlab", "internal/testlab/fingerprint", "internal/testlab/fingerprint/inside", "internal/testlab/standin"}
 
 // agentOutside is what the agent may import from outside; what these import in turn is theirs.
 var agentOutside = []string{

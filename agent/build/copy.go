@@ -41,11 +41,11 @@ func (c Cache) export(ctx context.Context, b lab.Build, w io.Writer) error {
 		return errors.New("it is a server that is installed on its host, and stays there")
 	}
 	kept, err := c.open(b.ID)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no build %q on this host", b.ID)
+	if errors.Is(err, errDamaged) {
+		return err
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("there is no build %q on this host", b.ID)
 	}
 	if dir := filepath.Clean(c.Dir); strings.Contains(kept.Configured, dir) {
 		return fmt.Errorf("it was configured with paths below %s: it runs nowhere else", dir)

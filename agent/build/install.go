@@ -120,8 +120,11 @@ func (c Cache) privileged(ctx context.Context, argv []string, log io.Writer) err
 
 // rpmNames are the names that differ on Fedora, RHEL and their like.
 var rpmNames = map[string]string{
-	"libpcre2-dev": "pcre2-devel", "libpcre3-dev": "pcre-devel", "zlib1g-dev": "zlib-devel", "libssl-dev": "openssl-devel",
-	"apache2-utils": "httpd-tools", "xz-utils": "xz", "libc6-dev": "glibc-devel",
+	"apache2-utils": "httpd-tools", "nghttp2-client": "nghttp2", "xz-utils": "xz", "golang-go": "golang", "g++": "gcc-c++",
+	"libc6-dev": "glibc-devel", "libcrypt-dev": "libxcrypt-devel", "libpcre2-dev": "pcre2-devel", "libpcre3-dev": "pcre-devel",
+	"zlib1g-dev": "zlib-devel", "libssl-dev": "openssl-devel", "libxslt1-dev": "libxslt-devel", "libgd-dev": "gd-devel",
+	"libgeoip-dev": "GeoIP-devel", "libperl-dev": "perl-ExtUtils-Embed", "libgflags-dev": "gflags-devel", "libleveldb-dev": "leveldb-devel",
+	"libprotobuf-dev": "protobuf-devel", "libprotoc-dev": "protobuf-devel",
 }
 
 func rpmName(p string) string {

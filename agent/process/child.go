@@ -24,7 +24,8 @@ type child struct {
 	asked   lab.Command // as given
 	as      identity    // who it becomes
 	load    bool        // one of an armed set
-	leaves  string      // file for stderr of one that leaves a server behind it, which lives on in its group; "" = it does not
+	hard    bool        // its open-file limit is the hard one as well
+	leaves  string      // of one that ends itself and leaves a server behind, which lives on: the file for its stderr, as a pipe would end with it
 	work    string      // its fresh directory
 	pid     int         // also its process group
 	birth   started     // by which its group is known

@@ -114,10 +114,19 @@ func (sv *serving) pidIn(file string) (int, error) {
 	switch p, lives := all[pid]; {
 	case !lives || p.dead:
 		return 0, fmt.Errorf("pid file %s is stale: there is no process %d", file, pid)
-	case pid != sv.master.pid && !slices.Contains(all.below(os.Getpid()), pid) && !sv.marks(pid):
-		return 0, fmt.Errorf("pid file %s names process %d, which this server did not start: remove the file, or stop that process", file, pid)
+	case !sv.ours(pid, all):
+		return 0, fmt.Errorf("pid file %s names process %d, which is none of this server: remove the file, or stop that process", file, pid)
 	}
 	return pid, nil
+}
+
+// ours reports whether a process is one of the server. One whose environment may not be read must at least have come from
+// this agent.
+func (sv *serving) ours(pid int, all processTable) bool {
+	if _, err := readProc(pid, "environ"); errors.Is(err, fs.ErrPermission) {
+		return slices.Contains(all.below(os.Getpid()), pid)
+	}
+	return sv.master.birth.of(all[pid], all) || slices.Contains(all.below(sv.master.pid), pid) || sv.marks(pid)
 }
 
 // watchEnd closes gone when a process has ended, and reaps it when it has become a child of this one.
@@ -151,19 +160,21 @@ func (sv *serving) answering(ctx context.Context) error {
 	}
 	ticks := time.NewTicker(readyPoll)
 	defer ticks.Stop()
-	for {
+	for last := error(nil); ; {
 		p, err := probe(ctx, sv.site(), url)
-		if err == nil && p.Status < 400 {
+		switch {
+		case err == nil && p.Status < 400:
 			return nil
-		}
-		if err == nil {
-			err = fmt.Errorf("status %d", p.Status)
+		case err == nil:
+			last = fmt.Errorf("%s: status %d", url, p.Status)
+		case last == nil || ctx.Err() == nil: // else it only says that the time was over
+			last = fmt.Errorf("%s: %w", url, err)
 		}
 		select {
 		case <-sv.gone:
 			return sv.died()
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", url, err)
+			return last
 		case <-ticks.C:
 		}
 	}
@@ -189,8 +200,13 @@ func (sv *serving) stopCommand() error {
 
 // reapSeen lets go of processes of the server that became children of this one when their own parent ended.
 func (sv *serving) reapSeen() {
-	for pid := range sv.seen {
-		_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // ECHILD: no child of ours, or let go before
+	for end := time.Now().Add(pipeGrace); len(sv.seen) > 0 && time.Now().Before(end); <-time.After(time.Millisecond) {
+		for pid := range sv.seen {
+			got, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // ECHILD: no child of ours, or let go before
+			if got == pid || errors.Is(err, syscall.ECHILD) {
+				delete(sv.seen, pid)
+			}
+		}
 	}
 }
 
@@ -207,12 +223,14 @@ func (sv *serving) ask(ctx context.Context) error {
 		}
 		return nil
 	}
-	select {
-	case <-sv.gone:
-	default:
-		_ = syscall.Kill(sv.pid, signalNamed(sv.asked.Command.Signal)) // ESRCH: gone meanwhile
+	pids, err := sv.processes()
+	if slices.Contains(pids, sv.pid) { // the others end with it
+		pids = []int{sv.pid}
 	}
-	return nil
+	for _, pid := range pids {
+		_ = syscall.Kill(pid, signalNamed(sv.asked.Command.Signal)) // ESRCH: gone meanwhile
+	}
+	return err
 }
 
 // signalNamed is the signal of a name with or without SIG; TERM of "" and of a name that there is not.
@@ -278,7 +296,7 @@ func (sv *serving) readCommand(context.Context) error {
 		return err
 	}
 	for _, pid := range pids {
-		if pid != sv.pid {
+		if pid != sv.pid && pid != sv.master.pid { // which is ending, when it is not the server
 			s.Workers = append(s.Workers, pid)
 		}
 	}

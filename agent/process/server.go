@@ -112,22 +112,37 @@ func (sv *serving) serve(ctx context.Context, started func(lab.Server)) error {
 	if err := sv.test(ctx); err != nil {
 		return err
 	}
-	master, err := sv.begin(ctx)
-	if err != nil {
+	if err := sv.begin(ctx); err != nil {
 		return err
 	}
-	sv.master, sv.pid, sv.first, sv.gone = master, master.pid, master.birth, master.done
-	err = sv.run(ctx, started)
+	err := sv.run(ctx, started)
 	sv.r.setCurrent(nil)
-	return errors.Join(err, sv.stop(), master.clean())
+	return errors.Join(err, sv.stop(), sv.master.clean())
 }
 
 // begin starts the server, or the command that leaves it behind.
-func (sv *serving) begin(ctx context.Context) (*child, error) {
-	if sv.asked.Command != nil && sv.asked.Command.PIDFile != "" {
-		return sv.r.leave(ctx, sv.command(), filepath.Join(sv.prefix, errorLog))
+func (sv *serving) begin(ctx context.Context) error {
+	master, err := sv.r.newChild(sv.command())
+	if err != nil {
+		return err
 	}
-	return sv.r.start(ctx, sv.command(), nil)
+	if c := sv.asked.Command; c != nil {
+		master.hard = true
+		if c.PIDFile != "" {
+			master.leaves = filepath.Join(sv.prefix, errorLog)
+		}
+	}
+	if err := master.spawned(); err != nil {
+		return err
+	}
+	if err := master.letGo(ctx); err != nil {
+		return err
+	}
+	sv.master, sv.pid, sv.first, sv.gone = master, master.pid, master.birth, master.done
+	if master.leaves != "" {
+		sv.gone = make(chan struct{}) // of a process that is not known yet
+	}
+	return nil
 }
 
 // stop ends the server and all that it started.
@@ -169,6 +184,12 @@ func (sv *serving) ready(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{sv.settled, sv.listening, sv.answering, sv.shaken, sv.probeAll, sv.readBack, sv.steady} {
 		if err = step(bounded); err != nil {
 			break
+		}
+	}
+	if vanished(err) { // its end is known a moment later
+		select {
+		case <-sv.gone:
+		case <-time.After(2 * pipeGrace):
 		}
 	}
 	select {
@@ -310,6 +331,9 @@ func (sv *serving) died() error {
 	said, _ := sv.master.errs.bytes("stderr")
 	if text := strings.TrimSpace(sv.placeless(said)); text != "" {
 		how += "; " + text
+	}
+	if c := sv.asked.Command; c != nil && p.Exit == 0 && c.PIDFile == "" {
+		how += "; a server that goes into the background is known by its pid_file"
 	}
 	return fmt.Errorf("the server died (%s)%s", how, sv.logEnd())
 }

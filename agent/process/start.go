@@ -70,20 +70,6 @@ func (r *Runner) start(ctx context.Context, c lab.Command, out io.Writer) (*chil
 	return ch, ch.letGo(ctx)
 }
 
-// leave is start, for a command that ends itself and leaves a server behind. That one lives on, and writes what it says
-// to stderr at the end of a file: a pipe would end with the command.
-func (r *Runner) leave(ctx context.Context, c lab.Command, said string) (*child, error) {
-	ch, err := r.newChild(c)
-	if err != nil {
-		return nil, err
-	}
-	ch.leaves = said
-	if err := ch.spawned(); err != nil {
-		return nil, err
-	}
-	return ch, ch.letGo(ctx)
-}
-
 // letGo releases a waiting process at once and sees it become the command; on an error nothing of it is left.
 func (c *child) letGo(ctx context.Context) error {
 	err := c.ready(ctx)
@@ -162,8 +148,11 @@ func (c *child) waiting(instant, tell *os.File) *exec.Cmd {
 	for i, cpu := range c.command.CPUs {
 		cpus[i] = strconv.Itoa(cpu)
 	}
-	nice := strconv.Itoa(c.runner.Nice + c.command.Nice)
-	args := []string{exe, WaitCommand, nice, strconv.Itoa(c.command.Nofile), strconv.Itoa(c.command.Nproc), strings.Join(cpus, ","), c.as.text()}
+	nice, nofile := strconv.Itoa(c.runner.Nice+c.command.Nice), strconv.Itoa(c.command.Nofile)
+	if c.hard {
+		nofile += hardToo
+	}
+	args := []string{exe, WaitCommand, nice, nofile, strconv.Itoa(c.command.Nproc), strings.Join(cpus, ","), c.as.text()}
 	return &exec.Cmd{
 		Path: exe, Args: append(args, c.command.Argv...),
 		Env: environment(c.command, c.runner.Dir, c.as), Dir: c.command.Dir,

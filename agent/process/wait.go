@@ -32,6 +32,9 @@ const (
 	spin         = 100 * time.Microsecond // awake this long before the instant: a sleep ends 50 to 100 µs late
 )
 
+// hardToo follows an open-file limit that is the hard one as well: programs in Go raise theirs up to that.
+const hardToo = "!"
+
 // WaitCommand is the hidden subcommand of the agent that calls Wait.
 const WaitCommand = "wait"
 
@@ -120,13 +123,18 @@ func standIn(nice, nofile, cpus string) error {
 	return nil
 }
 
-func limitFiles(nofile string) error { return limit("open-file limit", syscall.RLIMIT_NOFILE, nofile) }
+func limitFiles(nofile string) error {
+	text, hard := strings.CutSuffix(nofile, hardToo)
+	return limit("open-file limit", syscall.RLIMIT_NOFILE, text, hard)
+}
 
 // limitProcesses sets how many processes and threads the user of the command may have (RLIMIT_NPROC). The kernel holds
 // nobody to it who has CAP_SYS_RESOURCE or CAP_SYS_ADMIN, and never root (setrlimit(2)).
-func limitProcesses(nproc string) error { return limit("process limit", unix.RLIMIT_NPROC, nproc) }
+func limitProcesses(nproc string) error {
+	return limit("process limit", unix.RLIMIT_NPROC, nproc, false)
+}
 
-func limit(name string, resource int, text string) error {
+func limit(name string, resource int, text string, hard bool) error {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -140,6 +148,9 @@ func limit(name string, resource int, text string) error {
 	}
 	// syscall's own Setrlimit: it tells the runtime not to put the old soft limit of open files back at exec.
 	limit = syscall.Rlimit{Cur: n, Max: max(n, limit.Max)}
+	if hard {
+		limit.Max = n
+	}
 	if err := syscall.Setrlimit(resource, &limit); err != nil {
 		return fmt.Errorf("set the %s to %d: %w", name, n, err)
 	}

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,7 +44,7 @@ func (c Cache) compile(ctx context.Context, j job, work string, b *lab.Build) er
 	if err := c.logged(ctx, j, work, b); err != nil {
 		return err
 	}
-	if err := j.collect(dir, out, b); err != nil {
+	if err := j.collect(work, b); err != nil {
 		return err
 	}
 	if err := published(out); err != nil {
@@ -58,31 +59,23 @@ func (c Cache) logged(ctx context.Context, j job, work string, b *lab.Build) err
 	if err != nil {
 		return err
 	}
+	defer file.Close() //nolint:errcheck // closed below, where it matters
 	lines := &buildLogger{file: file, also: j.log}
-	dir := filepath.Join(work, "server")
-	err = c.steps(ctx, j, dir, lines)
-	if err != nil && ctx.Err() == nil && j.recipe.IsNginx() && outOfMemory.Match(lines.last) {
-		const note = "the compiler was ended for want of memory; compiled again one file at a time"
-		b.Notes = append(b.Notes, note)
-		fmt.Fprintf(lines, "%s\n", note) //nolint:errcheck // the log says it itself, below
-		err = c.make1(ctx, j, dir, lines)
-	}
-	closed := cmp.Or(lines.err, file.Close())
-	if err != nil {
+	if err := c.steps(ctx, j, filepath.Join(work, "server"), lines, b); err != nil {
 		return c.keepLog(ctx, j, lines, err)
 	}
-	if closed != nil {
-		return fmt.Errorf("write the log: %w", closed)
+	if err := cmp.Or(lines.err, file.Close()); err != nil {
+		return fmt.Errorf("write the log: %w", err)
 	}
 	return nil
 }
 
 // steps runs what the recipe says, or configure and make.
-func (c Cache) steps(ctx context.Context, j job, dir string, log io.Writer) error {
+func (c Cache) steps(ctx context.Context, j job, dir string, log *buildLogger, b *lab.Build) error {
 	if len(j.recipe.Make) > 0 || !j.recipe.IsNginx() {
 		for _, argv := range j.recipe.Make {
 			if err := c.step(ctx, j, lab.Command{Argv: argv, Dir: dir, Env: compilerEnv(j.recipe)}, log); err != nil {
-				return fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
+				return fmt.Errorf("%.200s: %w", strings.Join(argv, " "), err)
 			}
 		}
 		return nil
@@ -94,18 +87,22 @@ func (c Cache) steps(ctx context.Context, j job, dir string, log io.Writer) erro
 	if err := c.step(ctx, j, lab.Command{Argv: append([]string{"sh", configure}, j.recipe.Flags...), Dir: dir}, log); err != nil {
 		return fmt.Errorf("configure: %w", err)
 	}
-	if err := c.step(ctx, j, lab.Command{Argv: []string{"make", "-j" + strconv.Itoa(runtime.NumCPU())}, Dir: dir}, log); err != nil {
+	if err := c.compiled(ctx, j, dir, log, b); err != nil {
 		return fmt.Errorf("compile: %w", err)
 	}
 	return nil
 }
 
-// make1 goes on where make stopped, with one compiler at a time.
-func (c Cache) make1(ctx context.Context, j job, dir string, log io.Writer) error {
-	if err := c.step(ctx, j, lab.Command{Argv: []string{"make", "-j1"}, Dir: dir}, log); err != nil {
-		return fmt.Errorf("compile: %w", err)
+// compiled runs make over all cores; where the memory does not last for that, it goes on with one compiler at a time.
+func (c Cache) compiled(ctx context.Context, j job, dir string, log *buildLogger, b *lab.Build) error {
+	err := c.step(ctx, j, lab.Command{Argv: []string{"make", "-j" + strconv.Itoa(runtime.NumCPU())}, Dir: dir}, log)
+	if err == nil || ctx.Err() != nil || !outOfMemory.Match(log.last) {
+		return err
 	}
-	return nil
+	const note = "the compiler was ended for want of memory; compiled again one file at a time"
+	b.Notes = append(b.Notes, note)
+	fmt.Fprintln(log, note) //nolint:errcheck // a log that cannot be written is told by keepLog
+	return c.step(ctx, j, lab.Command{Argv: []string{"make", "-j1"}, Dir: dir}, log)
 }
 
 // compilerEnv is what commands that make a build find of the recipe's compiler and flags.
@@ -131,66 +128,15 @@ func (c Cache) step(ctx context.Context, j job, command lab.Command, log io.Writ
 	command.Deadline = lab.Duration{Duration: limit}
 	began := time.Now()
 	err := c.run(ctx, j.maker.of(command), log)
-	if err != nil && ctx.Err() == nil && time.Since(began) >= limit {
-		return fmt.Errorf("%w; give the build a longer timeout than %v", err, limit)
+	switch {
+	case err != nil && ctx.Err() == nil && time.Since(began) >= limit:
+		return fmt.Errorf("stopped after %v, which is all that it may take; raise timeout: of the build (%w)", limit, err)
+	case errors.Is(err, errNotFound) && len(j.recipe.Packages) > 0:
+		return fmt.Errorf("%w; install the packages %s", err, strings.Join(j.recipe.Packages, " "))
+	case errors.Is(err, errNotFound):
+		return fmt.Errorf("%w; name its package under packages: of the build", err)
 	}
 	return err
-}
-
-// collect moves what was made to out: the binary, the shared objects of modules, and what the recipe keeps.
-func (j job) collect(dir, out string, b *lab.Build) error {
-	made := []string{j.recipe.Binary}
-	b.Binary = path.Base(j.recipe.Binary)
-	if j.recipe.IsNginx() {
-		b.Binary = binary
-	}
-	if j.recipe.Binary == "" {
-		made = []string{"objs/nginx", "objs/tengine"}
-	}
-	var err error
-	for _, name := range made {
-		if err = os.Rename(filepath.Join(dir, name), filepath.Join(out, b.Binary)); err == nil {
-			break
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("the compiled server is not at %s: %w", strings.Join(made, " or "), err)
-	}
-	if err := collectModules(dir, out, b); err != nil {
-		return err
-	}
-	for _, name := range j.recipe.Keep {
-		if err := kept(filepath.Join(dir, name), filepath.Join(out, name)); err != nil {
-			return fmt.Errorf("keep %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-func collectModules(dir, out string, b *lab.Build) error {
-	objects, err := filepath.Glob(filepath.Join(dir, "objs", "*.so"))
-	if err != nil || len(objects) == 0 {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Join(out, modulesDir), 0o755); err != nil {
-		return err
-	}
-	for _, object := range objects {
-		name := filepath.Join(modulesDir, filepath.Base(object))
-		if err := os.Rename(object, filepath.Join(out, name)); err != nil {
-			return err
-		}
-		b.Dynamic = append(b.Dynamic, name)
-	}
-	return nil
-}
-
-// kept moves a file or folder to the build.
-func kept(from, to string) error {
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return err
-	}
-	return os.Rename(from, to)
 }
 
 // examined asks the finished binary what it is, and holds that against what was asked for.
@@ -214,6 +160,9 @@ func (c Cache) examined(ctx context.Context, j job, out string, b *lab.Build) er
 func (c Cache) ownVersion(ctx context.Context, j job, out string, b *lab.Build) error {
 	b.Version = j.recipe.Version
 	if j.recipe.Command == nil || len(j.recipe.Command.Version) == 0 {
+		if b.Version != "" {
+			b.Notes = append(b.Notes, fmt.Sprintf("whether the server is version %s cannot be seen: its command names no version", b.Version))
+		}
 		return nil
 	}
 	words := strings.NewReplacer("{binary}", filepath.Join(out, b.Binary), "{build}", out, "{prefix}", out)
@@ -221,14 +170,16 @@ func (c Cache) ownVersion(ctx context.Context, j job, out string, b *lab.Build) 
 	for _, word := range j.recipe.Command.Version {
 		argv = append(argv, words.Replace(word))
 	}
-	var said bytes.Buffer
-	if err := c.run(ctx, lab.Command{Argv: argv, Env: placedEnv(b.Env, out), Deadline: brief}, &said); err != nil {
-		return fmt.Errorf("ask the server for its version: %w: %.500s", err, bytes.TrimSpace(said.Bytes()))
+	var answer bytes.Buffer
+	if err := c.run(ctx, lab.Command{Argv: argv, Env: placedEnv(b.Env, out), Deadline: brief}, &answer); err != nil {
+		return fmt.Errorf("ask the server for its version: %w: %.500s", err, bytes.TrimSpace(answer.Bytes()))
 	}
-	b.Configured = strings.TrimSpace(said.String())
-	if found := anyVersion.FindString(b.Configured); b.Version == "" {
-		b.Version = found
+	b.Configured = strings.TrimSpace(answer.String())
+	said := anyVersion.FindString(b.Configured)
+	if want := j.recipe.Version; want != "" && said != "" && !slices.Contains(anyVersion.FindAllString(b.Configured, -1), want) {
+		return fmt.Errorf("%w: asked for %s, the server says %s", errVersion, want, said)
 	}
+	b.Version = cmp.Or(j.recipe.Version, said)
 	return nil
 }
 
@@ -279,6 +230,15 @@ func (l *buildLogger) Write(p []byte) (int, error) {
 	return l.also.Write(p)
 }
 
+// text is all of the file: of the one that was opened, whatever who compiles has put in its place.
+func (l *buildLogger) text() ([]byte, error) {
+	info, err := l.file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(io.NewSectionReader(l.file, 0, info.Size()))
+}
+
 // keepLog copies the log of a build that stopped to where it stays, and shows its end.
 func (c Cache) keepLog(ctx context.Context, j job, l *buildLogger, cause error) error {
 	if ctx.Err() != nil {
@@ -289,7 +249,7 @@ func (c Cache) keepLog(ctx context.Context, j job, l *buildLogger, cause error) 
 		cause = fmt.Errorf("%s (%w)", why, cause)
 	}
 	where := "the log is " + kept
-	text, err := os.ReadFile(l.file.Name())
+	text, err := l.text()
 	if err = cmp.Or(l.err, err); err == nil {
 		err = writeFile(kept, text)
 	}

@@ -17,7 +17,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"ngxlab/lab"
 )
@@ -57,50 +56,70 @@ func place(r lab.Recipe) (conditions, error) {
 }
 
 // compiler returns the first line of the compiler's --version: that of the recipe's, or of the host's cc. A missing compiler
-// or make is an error that names the packages. A server that is not nginx is made by whatever its commands say.
+// or make is an error that names the packages. A server that is not nginx is made by whatever its commands say: by that
+// compiler, where they begin with one.
 func (c Cache) compiler(ctx context.Context, r lab.Recipe) (string, error) {
-	packages, names := r.Packages, []string{"cc", "gcc", "clang"}
-	if r.Compiler != "" {
+	names := []string{"cc", "gcc", "clang"}
+	switch {
+	case r.Compiler != "":
 		names = []string{r.Compiler}
-	} else if !r.IsNginx() {
-		return c.firstVersion(ctx, names), nil
+	case !r.IsNginx():
+		version, err := c.firstVersion(ctx, append(toolsOf(r), names...))
+		if ctx.Err() != nil {
+			return "", err
+		}
+		return version, nil
 	}
-	need := strings.Join(packages, " ")
-	if need == "" {
-		need = "gcc make"
-	}
-	if _, err := exec.LookPath("make"); err != nil {
+	need := cmp.Or(strings.Join(r.Packages, " "), "gcc make")
+	if _, err := exec.LookPath("make"); err != nil && r.IsNginx() {
 		return "", fmt.Errorf("no make on this host; install the packages %s", need)
 	}
+	version, err := c.firstVersion(ctx, names)
+	if err != nil { // it is there: something else is wrong, such as a full disk
+		return "", fmt.Errorf("ask the compiler for its version: %w", err)
+	}
+	if version == "" {
+		return "", fmt.Errorf("no C compiler (%s) on this host; install the packages %s", orOf(names), need)
+	}
+	return version, nil
+}
+
+// compilers are the commands that are known as such, with how they tell their version where not by --version.
+var compilers = map[string]string{
+	"cc": "", "gcc": "", "g++": "", "c++": "", "clang": "", "clang++": "", "cargo": "", "rustc": "", "javac": "", "ghc": "", "go": "version",
+}
+
+// toolsOf are the compilers that the commands of a recipe begin with.
+func toolsOf(r lab.Recipe) []string {
+	var tools []string
+	for _, argv := range r.Make {
+		if len(argv) == 0 {
+			continue
+		}
+		if _, known := compilers[filepath.Base(argv[0])]; known {
+			tools = append(tools, argv[0])
+		}
+	}
+	return tools
+}
+
+// firstVersion is what the first of the commands that is there says of its version; "" when none is there.
+func (c Cache) firstVersion(ctx context.Context, names []string) (string, error) {
 	var failed error
 	for _, name := range names {
 		if _, err := exec.LookPath(name); err != nil {
 			continue
 		}
+		ask := cmp.Or(compilers[filepath.Base(name)], "--version")
 		var out bytes.Buffer
-		err := c.run(ctx, lab.Command{Argv: []string{name, "--version"}, Deadline: lab.Duration{Duration: time.Minute}}, &out)
+		err := c.run(ctx, lab.Command{Argv: []string{name, ask}, Deadline: brief}, &out)
 		if err == nil {
 			line, _, _ := strings.Cut(out.String(), "\n")
 			return line, nil
 		}
 		failed = cmp.Or(failed, err)
 	}
-	if failed != nil { // it is there: something else is wrong, such as a full disk
-		return "", fmt.Errorf("ask the compiler for its version: %w", failed)
-	}
-	return "", fmt.Errorf("no C compiler (%s) on this host; install the packages %s", orOf(names), need)
-}
-
-// firstVersion is the version of the first compiler that is there, "" when none is.
-func (c Cache) firstVersion(ctx context.Context, names []string) string {
-	for _, name := range names {
-		var out bytes.Buffer
-		if c.run(ctx, lab.Command{Argv: []string{name, "--version"}, Deadline: brief}, &out) == nil {
-			line, _, _ := strings.Cut(out.String(), "\n")
-			return line
-		}
-	}
-	return ""
+	return "", failed
 }
 
 // distribution is ID and VERSION_ID of os-release(5).
@@ -118,8 +137,13 @@ func distribution() string {
 	return strings.TrimSpace(fields["ID"] + " " + fields["VERSION_ID"])
 }
 
-// hashPath returns the SHA-256 of a file, or of the names and contents of all files below a directory.
+// hashPath returns the SHA-256 of a file, or of the names and contents of all files, and the targets of all links, below a
+// directory.
 func hashPath(path string) (string, error) {
+	path, err := filepath.EvalSymlinks(path) // of a link to a directory, all below is meant
+	if err != nil {
+		return "", err
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return "", err
@@ -129,10 +153,18 @@ func hashPath(path string) (string, error) {
 	}
 	sum := sha256.New()
 	err = filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+		if err != nil {
 			return err
 		}
-		one, err := hashFile(name)
+		var one string
+		switch d.Type() {
+		case 0:
+			one, err = hashFile(name)
+		case fs.ModeSymlink:
+			one, err = os.Readlink(name)
+		default:
+			return nil
+		}
 		if err == nil {
 			_, err = fmt.Fprintf(sum, "%s %s\n", one, strings.TrimPrefix(name, path))
 		}

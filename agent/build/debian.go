@@ -16,14 +16,14 @@ import (
 )
 
 // fromDebian unpacks the upstream archive of a source package.
-func (c Cache) fromDebian(ctx context.Context, j job, s lab.BuildSource, into string, b *lab.Build) (version string, err error) {
+func (c Cache) fromDebian(ctx context.Context, j job, s lab.BuildSource, into string) (got, error) {
 	a := apt{cache: c, job: j, dir: into + ".apt"}
 	packages, err := a.index(ctx, s)
 	if err == nil {
 		packages, err = ofVersion(packages, s.Version)
 	}
 	if err != nil {
-		return "", fmt.Errorf("source package %s: %w", s.Debian, err)
+		return got{}, fmt.Errorf("source package %s: %w", s.Debian, err)
 	}
 	var missing []error
 	for _, p := range packages {
@@ -35,13 +35,18 @@ func (c Cache) fromDebian(ctx context.Context, j job, s lab.BuildSource, into st
 			}
 			continue
 		}
-		for _, f := range missing {
-			b.Notes = append(b.Notes, "not used: "+f.Error())
+		sums, err := a.unpack(ctx, p, files, into)
+		if err != nil {
+			return got{}, fmt.Errorf("source package %s %s: %w", p.name, p.version, err)
 		}
-		b.Notes = append(b.Notes, "source package "+p.name+" "+p.version)
-		return p.upstream(), a.unpack(ctx, p, files, into, b)
+		g := got{version: p.upstream(), sums: sums}
+		for _, f := range missing {
+			g.notes = append(g.notes, "not used: "+f.Error())
+		}
+		g.notes = append(g.notes, "source package "+p.name+" "+p.version)
+		return g, nil
 	}
-	return "", errors.Join(missing...)
+	return got{}, errors.Join(missing...)
 }
 
 // ofVersion are the packages of an upstream version, all when none is asked for.
@@ -174,38 +179,44 @@ func (a apt) fetch(ctx context.Context, p sourcePackage, patches bool) (map[stri
 	return files, nil
 }
 
-// unpack unpacks the upstream archive, and applies Debian's patches when the recipe wants them.
-func (a apt) unpack(ctx context.Context, p sourcePackage, files map[string]string, into string, b *lab.Build) error {
+// unpack unpacks the upstream archive, applies Debian's patches when the recipe wants them, and returns the sums of what was
+// used.
+func (a apt) unpack(ctx context.Context, p sourcePackage, files map[string]string, into string) (map[string]string, error) {
 	for file, path := range files {
 		if !strings.Contains(file, ".orig.tar.") || strings.HasSuffix(file, ".asc") {
 			continue
 		}
-		b.Sources[file] = p.files[file]
+		sums := map[string]string{file: p.files[file]}
 		if _, err := a.cache.unpackFile(ctx, path, into); err != nil {
-			return err
+			return nil, err
 		}
 		if !a.job.recipe.Patches {
-			return nil
+			return sums, nil
 		}
-		return a.patch(ctx, p, files, into, b)
+		return sums, a.patch(ctx, p, files, into, sums)
 	}
-	return fmt.Errorf("source package %s %s has no upstream archive", p.name, p.version)
+	return nil, errors.New("it has no upstream archive")
 }
 
 // patch applies debian/patches in the order of its series file.
-func (a apt) patch(ctx context.Context, p sourcePackage, files map[string]string, into string, b *lab.Build) error {
+func (a apt) patch(ctx context.Context, p sourcePackage, files map[string]string, into string, sums map[string]string) error {
 	for file, path := range files {
 		if !strings.Contains(file, ".debian.tar.") {
 			continue
 		}
-		b.Sources[file] = p.files[file]
+		sums[file] = p.files[file]
 		extract := lab.Command{Argv: []string{"tar", "-C", a.dir, "-xf", path, "debian/patches"}, Deadline: lab.Duration{Duration: time.Minute}}
 		if err := a.cache.run(ctx, extract, a.job.log); err != nil {
 			return fmt.Errorf("patches of %s: %w", file, err)
 		}
+		for _, dir := range []string{into, a.dir} {
+			if err := a.job.maker.gets(dir); err != nil {
+				return err
+			}
+		}
 		return a.series(ctx, filepath.Join(a.dir, "debian", "patches"), into)
 	}
-	return fmt.Errorf("source package %s %s has no patches", p.name, p.version)
+	return errors.New("it has no patches")
 }
 
 // series applies the patches that dir/series lists.
@@ -224,7 +235,7 @@ func (a apt) series(ctx context.Context, dir, into string) error {
 			Argv: []string{"patch", "-p1", "--batch", "-i", filepath.Join(dir, fields[0])}, Dir: into,
 			Deadline: lab.Duration{Duration: time.Minute},
 		}
-		if err := a.cache.run(ctx, cmd, a.job.log); err != nil {
+		if err := a.cache.run(ctx, a.job.maker.of(cmd), a.job.log); err != nil {
 			return fmt.Errorf("patch %s: %w", fields[0], err)
 		}
 	}

@@ -69,7 +69,9 @@ func (m maker) of(c lab.Command) lab.Command {
 		c.User = m.name
 	}
 	c.Nice = patience
-	c.Env = append(c.Env, "HOME="+m.work, "TMPDIR="+m.work)
+	if m.work != "" {
+		c.Env = append(c.Env, "HOME="+m.work, "TMPDIR="+m.work)
+	}
 	return c
 }
 

@@ -206,8 +206,8 @@ func TestAnotherVersionThanAskedForIsAnErrorBeforeItIsCompiled(t *testing.T) {
 func TestEndOfABuildIsExplained(t *testing.T) {
 	for want, commands := range map[string][]string{
 		"the disk is full: ": {"echo 'cc1: error: No space left on device'", "false"},
-		"the compiler was ended for want of memory: there are ": {"echo 'gcc: fatal error: Killed signal terminated program cc1'", "false"},
-		"give the build a longer timeout than 300ms":            {"sleep 30"},
+		"the compiler was ended for want of memory: there are ":                           {"echo 'gcc: fatal error: Killed signal terminated program cc1'", "false"},
+		"stopped after 300ms, which is all that it may take; raise timeout: of the build": {"sleep 30"},
 	} {
 		c, r := Cache{Dir: stateDir(t)}, recipe(atPath(t, source(t, "1.0", commands...)))
 		if strings.Contains(want, "timeout") {

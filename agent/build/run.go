@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -18,11 +20,21 @@ import (
 	"ngxlab/lab"
 )
 
+// errNotFound marks a command that this host has not.
+var errNotFound = errors.New("not found on this host")
+
 // run runs a command through Run, or as a plain child when there is none.
 func (c Cache) run(ctx context.Context, cmd lab.Command, out io.Writer) error {
-	path, err := exec.LookPath(cmd.Argv[0])
+	name := cmd.Argv[0]
+	if strings.Contains(name, "/") && !filepath.IsAbs(name) {
+		name = filepath.Join(cmd.Dir, name)
+	}
+	path, err := exec.LookPath(name)
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("run %s: it may not be executed; run it by sh, or make it executable: %w", cmd.Argv[0], err)
+	}
 	if err != nil {
-		return fmt.Errorf("run %s: not found on this host", cmd.Argv[0])
+		return fmt.Errorf("run %s: %w", cmd.Argv[0], errNotFound)
 	}
 	cmd.Argv = append([]string{path}, cmd.Argv[1:]...)
 	cmd.Env = append(environment(), cmd.Env...)

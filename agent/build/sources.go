@@ -83,14 +83,15 @@ func (c Cache) sources(ctx context.Context, j job, work string, b *lab.Build) er
 func (c Cache) first(ctx context.Context, j job, p part, b *lab.Build) error {
 	var failed []error
 	for _, s := range p.from {
-		version, err := c.source(ctx, j, s, p.into, b)
+		got, err := c.source(ctx, j, s, p.into)
 		if err == nil {
-			err = p.fits(version, b)
+			err = p.fits(&got)
 		}
 		if err == nil {
 			for _, f := range failed {
 				b.Notes = append(b.Notes, "not used: "+f.Error())
 			}
+			p.used(got, b)
 			return nil
 		}
 		failed = append(failed, err)
@@ -107,8 +108,27 @@ func (c Cache) first(ctx context.Context, j job, p part, b *lab.Build) error {
 	return errors.Join(failed...)
 }
 
+// got is what a source turned out to be.
+type got struct {
+	version string            // where its name tells it
+	sums    map[string]string // what was used → SHA-256
+	notes   []string
+}
+
+// used tells in the build what was used. Files of a text have short names, which several parts may have.
+func (p part) used(g got, b *lab.Build) {
+	for name, sum := range g.sums {
+		if _, twice := b.Sources[name]; twice && p.what != "" {
+			name = p.what + ": " + name
+		}
+		b.Sources[name] = sum
+	}
+	b.Notes = append(b.Notes, g.notes...)
+}
+
 // fits holds the version of a source, as far as it can be known, against the one asked for.
-func (p part) fits(version string, b *lab.Build) error {
+func (p part) fits(g *got) error {
+	version := g.version
 	if p.what == "" {
 		version = sourceVersion(p.into)
 	}
@@ -117,26 +137,26 @@ func (p part) fits(version string, b *lab.Build) error {
 	case version != "":
 		return fmt.Errorf("%w: asked for %s, the source is %s; correct version, or name another source", errVersion, p.version, version)
 	case p.what != "":
-		b.Notes = append(b.Notes, fmt.Sprintf("%s: whether the source is version %s cannot be seen", p.what, p.version))
+		g.notes = append(g.notes, fmt.Sprintf("%s: whether the source is version %s cannot be seen", p.what, p.version))
 	}
 	return nil
 }
 
-// source unpacks one source into a directory, records its sum, and returns its version where its name tells it.
-func (c Cache) source(ctx context.Context, j job, s lab.BuildSource, into string, b *lab.Build) (version string, err error) {
+// source unpacks one source into a directory.
+func (c Cache) source(ctx context.Context, j job, s lab.BuildSource, into string) (got, error) {
 	switch {
 	case s.URL != "":
-		return c.fromURL(ctx, s, into, b)
+		return c.fromURL(ctx, s, into)
 	case s.Path != "":
-		return c.fromPath(ctx, s.Path, j.where.Paths[s.Path], into, b)
+		return c.fromPath(ctx, s.Path, j.where.Paths[s.Path], into)
 	case s.Git != "":
-		return "", c.fromGit(ctx, j, s, into, b)
+		return c.fromGit(ctx, j, s, into)
 	case s.Debian != "":
-		return c.fromDebian(ctx, j, s, into, b)
+		return c.fromDebian(ctx, j, s, into)
 	case len(s.Text) > 0:
-		return "", fromText(s.Text, into, b)
+		return fromText(s.Text, into)
 	}
-	return "", errors.New("a source names none of url, path, git, debian and text")
+	return got{}, errors.New("a source names none of url, path, git, debian and text")
 }
 
 // topVersion is the version at the end of the name of an archive's directory: "1.26.3" of nginx-1.26.3.
@@ -150,41 +170,41 @@ func versionOf(top string) string {
 }
 
 // fromText writes the files of a source that stands in the experiment.
-func fromText(files map[string]string, into string, b *lab.Build) error {
+func fromText(files map[string]string, into string) (got, error) {
+	sums := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !filepath.IsLocal(name) {
-			return fmt.Errorf("source text %q leads out of its directory", name)
+			return got{}, fmt.Errorf("source text %q leads out of its directory", name)
 		}
 		path := filepath.Join(into, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
+			return got{}, fmt.Errorf("source text: %w", err)
 		}
 		if err := os.WriteFile(path, []byte(files[name]), 0o644); err != nil {
-			return err
+			return got{}, fmt.Errorf("source text: %w", err)
 		}
 		sum := sha256.Sum256([]byte(files[name]))
-		b.Sources[name] = hex.EncodeToString(sum[:])
+		sums[name] = hex.EncodeToString(sum[:])
 	}
-	return nil
+	return got{sums: sums}, nil
 }
 
 // fromURL downloads an archive, unless one with that sum is kept, and unpacks it.
-func (c Cache) fromURL(ctx context.Context, s lab.BuildSource, into string, b *lab.Build) (string, error) {
+func (c Cache) fromURL(ctx context.Context, s lab.BuildSource, into string) (got, error) {
 	if s.SHA256 == "" {
-		return "", fmt.Errorf("source %s: sha256 is compulsory with url", s.URL)
+		return got{}, fmt.Errorf("source %s: sha256 is compulsory with url", s.URL)
 	}
 	kept := filepath.Join(c.fetched(), strings.ToLower(s.SHA256))
 	if sum, err := hashFile(kept); err != nil || !strings.EqualFold(sum, s.SHA256) {
 		if err := c.download(ctx, s, kept); err != nil {
-			return "", fmt.Errorf("source %s: %w", s.URL, err)
+			return got{}, fmt.Errorf("source %s: %w", s.URL, err)
 		}
 	}
-	b.Sources[s.URL] = s.SHA256
 	top, err := c.unpackFile(ctx, kept, into)
 	if err != nil {
-		return "", fmt.Errorf("source %s: %w", s.URL, err)
+		return got{}, fmt.Errorf("source %s: %w", s.URL, err)
 	}
-	return versionOf(top), nil
+	return got{version: versionOf(top), sums: map[string]string{s.URL: s.SHA256}}, nil
 }
 
 // download fetches an archive to a temporary file and keeps it only when its sum is the one asked for.
@@ -246,43 +266,19 @@ func fetch(ctx context.Context, url string, w io.Writer) error {
 }
 
 // fromPath unpacks an archive, or copies a directory, of the host.
-func (c Cache) fromPath(ctx context.Context, path, sum, into string, b *lab.Build) (string, error) {
+func (c Cache) fromPath(ctx context.Context, path, sum, into string) (got, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return "", fmt.Errorf("source: %w", err)
+		return got{}, fmt.Errorf("source: %w", err)
 	}
-	b.Sources[path] = sum
-	if !info.IsDir() {
-		top, err := c.unpackFile(ctx, path, into)
-		if err != nil {
-			return "", fmt.Errorf("source %s: %w", path, err)
-		}
-		return versionOf(top), nil
+	top := filepath.Base(path)
+	if info.IsDir() {
+		err = os.CopyFS(into, os.DirFS(path))
+	} else {
+		top, err = c.unpackFile(ctx, path, into)
 	}
-	if err := os.CopyFS(into, os.DirFS(path)); err != nil {
-		return "", fmt.Errorf("source %s: %w", path, err)
+	if err != nil {
+		return got{}, fmt.Errorf("source %s: %w", path, err)
 	}
-	return versionOf(filepath.Base(path)), nil
-}
-
-// fromGit fetches one commit and unpacks it; its sum is the commit.
-func (c Cache) fromGit(ctx context.Context, j job, s lab.BuildSource, into string, b *lab.Build) error {
-	if s.Commit == "" {
-		return fmt.Errorf("source %s: commit is compulsory with git", s.Git)
-	}
-	repo, archive := into+".git", into+".tar"
-	steps := [][]string{
-		{"git", "init", "--quiet", "--bare", repo},
-		{"git", "-C", repo, "fetch", "--quiet", "--depth=1", s.Git, s.Commit},
-		{"git", "-C", repo, "archive", "--format=tar", "--prefix=source/", "--output=" + archive, s.Commit},
-	}
-	for _, argv := range steps {
-		cmd := lab.Command{Argv: argv, Env: []string{"GIT_TERMINAL_PROMPT=0"}, Deadline: lab.Duration{Duration: 10 * time.Minute}}
-		if err := c.run(ctx, cmd, j.log); err != nil {
-			return fmt.Errorf("source %s at %s: %w", s.Git, s.Commit, err)
-		}
-	}
-	b.Sources[s.Git+"@"+s.Commit] = s.Commit
-	_, err := c.unpackFile(ctx, archive, into)
-	return err
+	return got{version: versionOf(top), sums: map[string]string{path: sum}}, nil
 }

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -14,7 +16,8 @@ import (
 
 // What compilers, configure scripts and the kernel say when they stop.
 var (
-	outOfMemory = regexp.MustCompile(`Killed signal terminated program|virtual memory exhausted|out of memory allocating|Cannot allocate memory|(?m)^make.*\] Killed$|signal: killed`)
+	outOfMemory = regexp.MustCompile(`Killed signal terminated program|terminated with signal 9|unable to execute command: Killed|virtual memory exhausted|` +
+		`out of memory allocating|Cannot allocate memory|signal: killed|\(signal: 9, SIGKILL|(?m)^make.*\] (?:Killed|Error 137)$`)
 	noSpace     = regexp.MustCompile(`No space left on device|Disk quota exceeded`)
 	configError = regexp.MustCompile(`(?m)^\./configure: error: (.*)$|^(?:auto/)?configure: error: (.*)$`)
 )
@@ -48,14 +51,15 @@ func freeBytes(dir string) int64 {
 	return int64(fs.Bavail) * fs.Bsize
 }
 
-// memoryBytes is what the host has, or the bound of its control group when that is less; -1 unknown.
+// memoryBytes is what the host has, or the bound of a control group that this process is in when that is less; -1 unknown.
 func memoryBytes() int64 {
 	least := int64(-1)
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
 		least = int64(info.Totalram) * int64(info.Unit)
 	}
-	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+	own, _ := os.ReadFile("/proc/self/cgroup") // where there is none, there is no bound
+	for _, file := range memoryBounds(string(own)) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			continue
@@ -65,4 +69,29 @@ func memoryBytes() int64 {
 		}
 	}
 	return least
+}
+
+// memoryBounds are the files that may bound the memory of a process: of its control group and of all above it, by its
+// /proc/PID/cgroup (cgroups(7): "0::/path" of version 2, "N:memory:/path" of version 1).
+func memoryBounds(own string) []string {
+	var files []string
+	for line := range strings.Lines(own) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 || !strings.HasPrefix(parts[2], "/") {
+			continue
+		}
+		mount, file := "/sys/fs/cgroup", "memory.max"
+		if slices.Contains(strings.Split(parts[1], ","), "memory") {
+			mount, file = "/sys/fs/cgroup/memory", "memory.limit_in_bytes"
+		} else if parts[1] != "" {
+			continue
+		}
+		for dir := path.Clean(parts[2]); ; dir = path.Dir(dir) {
+			files = append(files, path.Join(mount, dir, file))
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	return files
 }

@@ -20,7 +20,7 @@ func newBuilds(a *app) *cobra.Command {
 		Long: "A build is kept on the host that made it, under a name of all that went into it, and used again by every study.\n" +
 			"A HOST is [user@]host[:port], a name of ~/.ssh/config, or local (this machine, the default). After an experiment\n" +
 			"FILE it is a name from there (default: all of its hosts). An ID may be cut short while it fits one build.",
-		Example: "  ngxlab builds list\n  ngxlab builds show 1f0c study.yaml\n  ngxlab builds rm --unused 720h root@web1",
+		Example: "  ngxlab builds list\n  ngxlab builds show 1f0c study.yaml\n  ngxlab builds rm --unused 30d root@web1",
 	})
 	for _, command := range []func(*app) *cobra.Command{newBuildsList, newBuildsShow, newBuildsRm} {
 		builds.AddCommand(command(a))
@@ -102,8 +102,8 @@ func cameFrom(b lab.Build) string {
 	switch {
 	case b.From != "":
 		return "copied from " + string(b.From)
-	case b.Compiler == "":
-		return "packages"
+	case b.Compiler == "" && b.MadeBy == "":
+		return "out of packages"
 	}
 	return "compiled here"
 }
@@ -112,8 +112,8 @@ func newBuildsShow(a *app) *cobra.Command {
 	var asJSON bool
 	var o access
 	cmd := &cobra.Command{
-		Use:     "show ID [FILE] [HOST…]",
-		Short:   "Print all that went into a build",
+		Use:     "show ID[,ID…] [FILE] [HOST…]",
+		Short:   "Print all that went into builds",
 		Example: "  ngxlab builds show 1f0c\n  ngxlab builds show --json 1f0c study.yaml web",
 		Args:    args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, given []string) error {
@@ -121,7 +121,7 @@ func newBuildsShow(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return showBuild(cmd.Context(), a, x, given[0], asJSON)
+			return showBuilds(cmd.Context(), a, x, strings.Split(given[0], ","), asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print an array, one element per host that has it")
@@ -135,26 +135,31 @@ type hostBuild struct {
 	lab.KeptBuild
 }
 
-// showBuild prints a build on every host that has it.
-func showBuild(ctx context.Context, a *app, x lab.Experiment, id string, asJSON bool) error {
+// showBuilds prints builds on every host that has them.
+func showBuilds(ctx context.Context, a *app, x lab.Experiment, ids []string, asJSON bool) error {
 	all := a.kept(ctx, x)
-	found := []hostBuild{}
-	for _, one := range all {
-		for _, b := range one.answer.Builds {
-			if strings.HasPrefix(b.ID, id) {
-				found = append(found, hostBuild{one.answer.Host, b})
+	found, failed := []hostBuild{}, failures(x, all)
+	for _, id := range ids {
+		before := len(found)
+		for _, one := range all {
+			for _, b := range one.answer.Builds {
+				if id != "" && strings.HasPrefix(b.ID, id) {
+					found = append(found, hostBuild{one.answer.Host, b})
+				}
 			}
 		}
-	}
-	failed := failures(x, all)
-	if len(found) == 0 {
-		return errors.Join(failed, noBuild(id))
+		if len(found) == before {
+			return errors.Join(failed, noBuild(id))
+		}
 	}
 	if asJSON {
 		return errors.Join(writeJSON(a.out, found), failed)
 	}
 	p := &page{w: a.out}
-	for _, b := range found {
+	for i, b := range found {
+		if i > 0 {
+			p.line("")
+		}
 		printBuild(p, b)
 	}
 	return errors.Join(p.err, failed)
@@ -172,8 +177,9 @@ func printBuild(p *page, b hostBuild) {
 			t.row(name, value)
 		}
 	}
+	row("flavor", b.Flavor)
 	row("binary", b.Binary)
-	row("size", size(float64(b.DiskBytes)))
+	row("size", size(float64(b.DiskBytes))+", the binary "+size(float64(b.SizeBytes)))
 	row("made", b.Made.UTC().Format("2006-01-02 15:04:05")+" UTC, "+cameFrom(b.Build)+madeBy(b.Build))
 	row("used", b.Used.UTC().Format("2006-01-02 15:04:05")+" UTC")
 	row("compiler", b.Compiler)
@@ -184,7 +190,9 @@ func printBuild(p *page, b hostBuild) {
 	for _, note := range b.Notes {
 		row("note", note)
 	}
-	row("modules", strings.Join(b.Modules, " "))
+	for i, line := range wrapped(b.Modules, 100) {
+		t.row([]string{"modules", ""}[min(i, 1)], line)
+	}
 	row("loaded", strings.Join(b.Dynamic, " "))
 	for _, l := range b.Libraries {
 		row("library", strings.TrimSpace(l.Name+" "+l.Version)+" ("+l.Path+")")
@@ -197,9 +205,25 @@ func printBuild(p *page, b hostBuild) {
 	}
 }
 
+// wrapped is words in lines of at most so many characters, but for longer words.
+func wrapped(words []string, width int) []string {
+	var lines []string
+	for _, word := range words {
+		if last := len(lines) - 1; last >= 0 && len(lines[last])+1+len(word) <= width {
+			lines[last] += " " + word
+			continue
+		}
+		lines = append(lines, word)
+	}
+	return lines
+}
+
 func madeBy(b lab.Build) string {
-	if b.MadeBy == "" {
+	switch {
+	case b.MadeBy == "":
 		return ""
+	case b.From != "":
+		return fmt.Sprintf(", compiled there by %s in %.1f s", b.MadeBy, b.TookS)
 	}
 	return fmt.Sprintf(" by %s in %.1f s", b.MadeBy, b.TookS)
 }

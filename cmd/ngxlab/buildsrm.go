@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +13,32 @@ import (
 
 	"ngxlab/lab"
 )
+
+// age is a duration that may be given in days; 0 is none.
+type age time.Duration
+
+func (a *age) String() string {
+	if *a == 0 {
+		return ""
+	}
+	return time.Duration(*a).String()
+}
+
+func (a *age) Type() string { return "age" }
+
+func (a *age) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		var n float64
+		n, err = strconv.ParseFloat(days, 64)
+		d = time.Duration(n * float64(24*time.Hour))
+	}
+	if err != nil || d <= 0 {
+		return errors.New("an age is more than 0, as in 30d or 12h")
+	}
+	*a = age(d)
+	return nil
+}
 
 // removal is which builds are to go.
 type removal struct {
@@ -29,11 +56,11 @@ func newBuildsRm(a *app) *cobra.Command {
 		Short: "Remove builds from hosts, and what interrupted builds have left",
 		Long: "rm is refused by a host that a campaign holds. What is removed is made anew when a study needs it. With --all or\n" +
 			"--unused no ID is given.",
-		Example: "  ngxlab builds rm 1f0c,77ab\n  ngxlab builds rm --unused 720h study.yaml\n  ngxlab builds rm --all root@web1",
+		Example: "  ngxlab builds rm 1f0c,77ab\n  ngxlab builds rm --unused 30d study.yaml\n  ngxlab builds rm --all root@web1",
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if !r.all && r.unused == 0 {
 				if len(given) == 0 {
-					return &usageError{err: errors.New("no ID of a build is given"), hint: "name it, or add --all or --unused 720h"}
+					return &usageError{err: errors.New("no ID of a build is given"), hint: "name it, or add --all or --unused 30d"}
 				}
 				r.ids, given = strings.Split(given[0], ","), given[1:]
 			}
@@ -45,7 +72,7 @@ func newBuildsRm(a *app) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&r.all, "all", false, "all builds")
-	cmd.Flags().DurationVar(&r.unused, "unused", 0, "those that no study has used for so long")
+	cmd.Flags().Var((*age)(&r.unused), "unused", "those that no study has used for so long, as in 30d or 12h")
 	cmd.Flags().BoolVar(&r.json, "json", false, "print an array")
 	o.flags(cmd)
 	return cmd

@@ -36,6 +36,7 @@ type Server struct {
 	Master       int              `json:"master_pid"`
 	Workers      []int            `json:"worker_pids"`
 	Prefix       string           `json:"prefix,omitempty"`    // its fresh directory; the error log is logs/error.log inside
+	Files        []string         `json:"files,omitempty"`     // that configure it beside nginx.conf, relative to Prefix; sorted
 	Effective    string           `json:"effective,omitempty"` // nginx -T, with {prefix} for the directory, so that equal servers have equal texts
 	EffectiveSHA string           `json:"effective_sha256"`
 	NofileSoft   int              `json:"nofile_soft"` // of the workers

@@ -231,10 +231,13 @@ func (d dump) named(dotted string) []statement {
 	return nil
 }
 
-// parameter returns the value of a parameter of the site's listen: "on" when it stands alone, absent when it is not
+// parameter returns the value of a parameter of the site's listen over TCP: "on" when it stands alone, absent when it is not
 // there.
 func (d dump) parameter(name string) lab.Value {
 	for _, listen := range d.named("server.listen") {
+		if slices.Contains(listen.words, "quic") {
+			continue // has parameters of its own
+		}
 		for _, word := range listen.words[1:] {
 			key, value, assigned := strings.Cut(word, "=")
 			if key == name && assigned {

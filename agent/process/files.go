@@ -6,13 +6,14 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // write fills the fresh directory: configuration, files and generated bodies.
 func (sv *serving) write() error {
 	files := map[string]string{errorLog: ""}
 	if sv.asked.Command == nil {
-		files["nginx.conf"] = sv.place(sv.asked.Config)
+		files["nginx.conf"] = sv.loading() + sv.place(sv.asked.Config)
 	}
 	for name, content := range sv.files() {
 		files[name] = sv.place(content)
@@ -32,6 +33,21 @@ func (sv *serving) write() error {
 		return err
 	}
 	return sv.as.own(sv.prefix)
+}
+
+// loading loads the modules of an installed server, whose places only this host knows, but for those that the
+// configuration names itself.
+func (sv *serving) loading() string {
+	if sv.asked.Build.Dir != "" {
+		return ""
+	}
+	var lines strings.Builder
+	for _, object := range sv.asked.Build.Dynamic {
+		if !strings.Contains(sv.asked.Config, "/"+filepath.Base(object)) {
+			fmt.Fprintf(&lines, "load_module \"%s\";\n", object)
+		}
+	}
+	return lines.String()
 }
 
 // files are those that the server needs besides nginx.conf.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -18,6 +19,9 @@ import (
 func (sv *serving) readBack(ctx context.Context) error {
 	s := &sv.server
 	s.Serving, s.Prefix, s.Master, s.Port = sv.asked.State, sv.prefix, sv.pid, sv.asked.Port
+	if sv.asked.Command != nil || sv.asked.Template {
+		s.Files = slices.Sorted(maps.Keys(sv.files()))
+	}
 	read := sv.readNginx
 	if sv.asked.Command != nil {
 		read = sv.readCommand
@@ -35,6 +39,7 @@ func (sv *serving) readNginx(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	dump = dump.sited(sv.asked)
 	if s.Workers, err = sv.workers(ctx, dump); err != nil {
 		return err
 	}

@@ -14,24 +14,28 @@ import (
 	"ngxlab/lab"
 )
 
-// inForce is what a server runs under, by the keys of lab.Sample.InForce: the SHA-256 of its configuration file, its
-// program (with " (deleted)" when the file is gone), of its workers the soft limits of open files and processes (-1 is
-// none, as in lab.Server) and the CPUs that they may use, and the backlog of its listening sockets. Values that differ
-// are sorted and joined by commas. What cannot be read is left out, as is a worker that is gone.
+// inForce is what a server runs under, by the keys of lab.Sample.InForce: the SHA-256 of its configuration (the files of
+// a server that a command started), its program (with " (deleted)" when the file is gone), of its workers, and of the
+// first process of such a server, the soft limits of open files and processes (-1 is none, as in lab.Server) and the CPUs
+// that they may use, and the backlog of its listening sockets. Values that differ are sorted and joined by commas. What
+// cannot be read is left out, as is a worker that is gone.
 func (w *Watcher) inForce(s lab.Server, listeners []lab.Listener) map[string]string {
 	all := map[string]string{}
-	if text, err := w.files.read(filepath.Join(s.Prefix, "nginx.conf")); err == nil && s.Prefix != "" {
-		sum := sha256.Sum256(text)
-		all["config"] = hex.EncodeToString(sum[:])
+	if sum, known := w.configSum(s); known {
+		all["config"] = sum
 	}
 	if target, err := os.Readlink(w.proc(strconv.Itoa(s.Master) + "/exe")); err == nil {
 		all["binary"] = target
 	}
 	var nofile, nproc, cpus, backlogs []string
-	for _, pid := range w.workers(s) {
+	pids := w.workers(s)
+	if s.Tree {
+		pids = append(pids, s.Master)
+	}
+	for _, pid := range pids {
 		dir := strconv.Itoa(pid) + "/"
 		title, err := w.files.read(w.proc(dir + "cmdline"))
-		if err != nil || !bytes.Contains(title, []byte("worker process")) { // helpers of a cache come and go
+		if err != nil || !s.Tree && !bytes.Contains(title, []byte("worker process")) { // helpers of a cache come and go
 			continue
 		}
 		if text, err := w.files.read(w.proc(dir + "limits")); err == nil {
@@ -54,6 +58,22 @@ func (w *Watcher) inForce(s lab.Server, listeners []lab.Listener) map[string]str
 		}
 	}
 	return all
+}
+
+// configSum is the SHA-256 of what a server is configured by: its nginx.conf, if it is an nginx, and its files.
+func (w *Watcher) configSum(s lab.Server) (sum string, known bool) {
+	names := s.Files
+	if !s.Tree {
+		names = append([]string{"nginx.conf"}, names...)
+	}
+	hash := sha256.New()
+	for _, name := range names {
+		if text, err := w.files.read(filepath.Join(s.Prefix, name)); err == nil && s.Prefix != "" {
+			known = true
+			hash.Write(text)
+		}
+	}
+	return hex.EncodeToString(hash.Sum(nil)), known
 }
 
 // siteListeners are the listeners on the server's port: of those just read when that port was among them.

@@ -44,21 +44,51 @@ func (w *Watcher) processMemory(ps []lab.ProcessSample) {
 	}
 }
 
-// workers are the master's children; what the server was started with where the kernel does not list children
-// (CONFIG_PROC_CHILDREN).
+// workers are the master's children or, of a server that a command started, all processes below it; what the server was
+// started with where the kernel does not list children (CONFIG_PROC_CHILDREN).
 func (w *Watcher) workers(s lab.Server) []int {
 	master := strconv.Itoa(s.Master)
-	text, err := w.files.read(w.proc(master + "/task/" + master + "/children"))
-	if err != nil {
+	pids, known := w.children(master, master)
+	if !known {
 		return s.Workers
 	}
-	var pids []int
+	if !s.Tree {
+		return pids
+	}
+	pids = w.startedBy(master)
+	for i := 0; i < len(pids); i++ {
+		pids = append(pids, w.startedBy(strconv.Itoa(pids[i]))...)
+	}
+	return pids
+}
+
+// startedBy are the children of all threads of a process.
+func (w *Watcher) startedBy(pid string) (pids []int) {
+	tasks, err := os.Open(w.proc(pid + "/task"))
+	if err != nil {
+		return nil // gone meanwhile
+	}
+	defer tasks.Close() //nolint:errcheck // opened for reading
+	names, _ := tasks.Readdirnames(-1)
+	for _, tid := range names {
+		of, _ := w.children(pid, tid)
+		pids = append(pids, of...)
+	}
+	return pids
+}
+
+// children are the processes that a thread of a process has started; an nginx has one.
+func (w *Watcher) children(pid, tid string) (pids []int, known bool) {
+	text, err := w.files.read(w.proc(pid + "/task/" + tid + "/children"))
+	if err != nil {
+		return nil, false
+	}
 	for f := range fields(text) {
 		if pid, err := strconv.Atoi(string(f)); err == nil {
 			pids = append(pids, pid)
 		}
 	}
-	return pids
+	return pids, true
 }
 
 // loadProcesses reads the load processes, with their threads; one that has ended is left out.

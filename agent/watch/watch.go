@@ -36,6 +36,7 @@ type Watcher struct {
 	memoryAt lab.Instant // when the memory of the server was read last
 	files    reader
 	poller   poller
+	counter  counter
 	log      follower
 }
 
@@ -120,6 +121,9 @@ func (w *Watcher) sample(ctx context.Context, what lab.Watch) (lab.Sample, error
 	server, running := w.server(what)
 	if running && what.StatusPort > 0 {
 		s.Status = w.poller.poll(ctx, server.Master, what.StatusPort)
+	}
+	if running && what.ServedBy != nil {
+		s.Served = w.counter.count(ctx, server, what)
 	}
 	s.At, s.WallNS = now(), w.wall()
 	if running {

@@ -3,6 +3,7 @@ package build
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ngxlab/internal/testlab/fingerprint"
 	"ngxlab/lab"
@@ -131,5 +133,61 @@ func TestPackagesThatAreNotToBeHadAreErrorsAndLeaveNothing(t *testing.T) {
 	_, err := c.Build(t.Context(), lab.Recipe{Name: "dist", Flavor: lab.FlavorNginx, Package: []string{"nginx"}, Binary: "usr/sbin/nginx"}, testLog{t})
 	if err == nil || !strings.Contains(err.Error(), "install the server yourself and name it with installed") {
 		t.Errorf("without apt: %v", err)
+	}
+}
+
+// TestListsOfPackagesServeForADay lets a function stand for apt, which fails while the lists name files that are gone.
+func TestListsOfPackagesServeForADay(t *testing.T) {
+	bin := t.TempDir()
+	write(t, filepath.Join(bin, "apt-get"), "#!/bin/sh\n")
+	t.Setenv("PATH", bin)
+	etc := t.TempDir()
+	write(t, filepath.Join(etc, "sources.list"), "deb http://192.0.2.1/debian bookworm main\n")
+	var ran []string
+	gone := false
+	c := Cache{Dir: stateDir(t), AptDir: etc, Run: func(_ context.Context, cmd lab.Command, _ io.Writer) error {
+		what := "install"
+		if cmd.Argv[len(cmd.Argv)-1] == "update" {
+			what, gone = "update", false
+		}
+		if ran = append(ran, what); gone {
+			return errors.New("404")
+		}
+		return nil
+	}}
+	download := func(suite string) string {
+		ran = nil
+		a := apt{cache: c, job: job{log: io.Discard}, dir: filepath.Join(t.TempDir(), "apt")}
+		if err := errors.Join(a.prepare("deb", suite), a.download(t.Context(), []string{"nginx"})); err != nil {
+			t.Error(err)
+		}
+		return strings.Join(ran, " ")
+	}
+	lists := func() []string {
+		found, err := filepath.Glob(filepath.Join(c.fetched(), listsPrefix+"*.updated"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	for i, want := range []string{"update install", "install", "install update install", "install"} {
+		gone = i == 2
+		if got := download(""); got != want {
+			t.Errorf("time %d: ran %s, want %s", i+1, got, want)
+		}
+	}
+	if kept := lists(); len(kept) != 1 {
+		t.Fatalf("kept %v", kept)
+	}
+	yesterday := time.Now().Add(-25 * time.Hour)
+	if err := os.Chtimes(lists()[0], yesterday, yesterday); err != nil {
+		t.Fatal(err)
+	}
+	old := strings.TrimSuffix(lists()[0], ".updated")
+	if got := download("trixie"); got != "update install" {
+		t.Errorf("another suite: ran %s", got)
+	}
+	if _, err := os.Stat(old); err == nil || len(lists()) != 1 {
+		t.Errorf("the lists of yesterday are still there: %v", lists())
 	}
 }

@@ -41,7 +41,11 @@ func (sv *serving) putBody(name string, b lab.Body) error {
 func (r *Runner) keptBody(b lab.Body) (string, error) {
 	dir := filepath.Join(r.Dir, "bodies")
 	path := filepath.Join(dir, fmt.Sprintf("%d-%.16s", b.Bytes, b.SHA256))
+	if r.unchanged(path) {
+		return path, nil
+	}
 	if sum, err := hashOf(path); err == nil && sum == b.SHA256 {
+		r.hashed(path)
 		return path, nil
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -59,7 +63,33 @@ func (r *Runner) keptBody(b lab.Body) (string, error) {
 	case b.SHA256 != "" && sum != b.SHA256:
 		return "", fmt.Errorf("the %d bytes made here have the SHA-256 %s, not %s: agent and program are of different versions", b.Bytes, sum, b.SHA256)
 	}
-	return path, os.Rename(f.Name(), path)
+	return path, os.Rename(f.Name(), path) // hashed once more when it is used again: what is on the disk is what counts
+}
+
+// unchanged reports whether a body is as it was when this runner found that it has its hash.
+func (r *Runner) unchanged(path string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	stamp, known := r.hashes[path]
+	return known && stamp == contents(path)
+}
+
+func (r *Runner) hashed(path string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.hashes == nil {
+		r.hashes = map[string]string{}
+	}
+	r.hashes[path] = contents(path)
+}
+
+// contents is a file with what changes when its content does: a further link, or who may read it, is no matter.
+func contents(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%d %d", info.Size(), info.ModTime().UnixNano())
 }
 
 // generate writes a body to its end and closes the file.

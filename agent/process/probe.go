@@ -52,31 +52,37 @@ func (s site) dial(ctx context.Context) (net.Conn, error) {
 // bytes are all that is not body: also the framing of a chunked body. The request carries X-Ngxlab-Probe: 1, by which a
 // location that holds its requests answers at once.
 func probe(ctx context.Context, s site, url string) (lab.Probe, error) {
+	p, _, err := ask(ctx, s, url)
+	return p, err
+}
+
+// ask is probe, with the header of the answer.
+func ask(ctx context.Context, s site, url string) (lab.Probe, http.Header, error) {
 	conn, err := s.dial(ctx)
 	if err != nil {
-		return lab.Probe{}, err
+		return lab.Probe{}, nil, err
 	}
 	defer conn.Close() //nolint:errcheck // the response was read
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nX-Ngxlab-Probe: 1\r\n\r\n", url, address(s.port))
 	if err != nil {
-		return lab.Probe{}, err
+		return lab.Probe{}, nil, err
 	}
 	wire := &counter{r: conn}
 	resp, err := http.ReadResponse(bufio.NewReader(wire), nil)
 	if err != nil {
-		return lab.Probe{}, err
+		return lab.Probe{}, nil, err
 	}
 	defer resp.Body.Close() //nolint:errcheck // read to its end
 	sum := sha256.New()
 	n, err := io.Copy(sum, resp.Body)
 	if err != nil {
-		return lab.Probe{}, err
+		return lab.Probe{}, nil, err
 	}
 	return lab.Probe{
 		Status: resp.StatusCode, HeaderBytes: int(wire.n - n), BodyBytes: n, BodySHA256: hex.EncodeToString(sum.Sum(nil)),
-	}, nil
+	}, resp.Header, nil
 }
 
 // counter counts the bytes read.

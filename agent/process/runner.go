@@ -28,8 +28,10 @@ type Runner struct {
 	armed    map[string]*armedSet
 	fired    int // sets armed so far, to name the next
 	current  *lab.Server
-	versions map[string]string // of the libraries asked for last, stamped
-	slot     chan struct{}     // holds one token while a server runs
+	versions map[string]string   // of libraries, by the file stamped
+	modules  map[string][]string // of the stripped binary asked last, by the file stamped
+	hashes   map[string]string   // of bodies, by path: the file stamped when it was hashed
+	slot     chan struct{}       // holds one token while a server runs
 }
 
 // Now reads CLOCK_MONOTONIC, the clock of every lab.Instant of this host.

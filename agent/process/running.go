@@ -2,13 +2,17 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"os/user"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"ngxlab/lab"
 )
@@ -29,11 +33,13 @@ func (sv *serving) describe(ctx context.Context) error {
 	if want := sv.asked.User; want != "" && s.User != want {
 		return fmt.Errorf("process %d of the server runs as %s, not as %s", first, s.User, want)
 	}
-	mapped, err := mappedObjects(first)
-	if err != nil {
+	// Of the master, which has all that its workers have: theirs may be another user's, and not be read without
+	// CAP_SYS_PTRACE, as in a container. Of a command that is another user's they are then not known.
+	mapped, err := mappedObjects(s.Master)
+	if err != nil && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	s.Modules = sv.modules(mapped)
+	s.Modules = sv.modules(ctx, mapped)
 	s.Libraries = sv.r.libraries(ctx, mapped)
 	return nil
 }
@@ -76,11 +82,11 @@ func mappedObjects(pid int) ([]string, error) {
 }
 
 // modules are those of the very binary that runs, and the shared objects of modules that it has loaded.
-func (sv *serving) modules(mapped []string) []string {
+func (sv *serving) modules(ctx context.Context, mapped []string) []string {
 	if sv.asked.Command != nil {
 		return nil
 	}
-	names := sv.r.compiledIn("/proc/"+strconv.Itoa(sv.server.Master)+"/exe", sv.asked.Build)
+	names := sv.compiledIn(ctx, procPath(sv.server.Master, "exe"))
 	for _, object := range mapped {
 		if name, ok := strings.CutSuffix(path.Base(object), ".so"); ok && strings.HasPrefix(name, "ngx_") {
 			names = append(names, name)
@@ -90,18 +96,39 @@ func (sv *serving) modules(mapped []string) []string {
 	return slices.Compact(names)
 }
 
-// compiledIn are the modules that a binary names itself; what its build says where it was stripped.
-func (r *Runner) compiledIn(path string, b lab.Build) []string {
-	f, err := os.Open(path)
+// compiledIn are the modules that the very binary that runs names: in its table or, where it was stripped, by what it was
+// configured with, which it is asked once.
+func (sv *serving) compiledIn(ctx context.Context, exe string) []string {
+	f, err := os.Open(exe)
 	if err != nil {
-		return slices.Clone(b.Modules)
+		return slices.Clone(sv.asked.Build.Modules)
 	}
 	defer f.Close() //nolint:errcheck // only read
-	names, err := lab.NginxModules(f)
-	if err != nil {
-		return slices.Clone(b.Modules)
+	if names, err := lab.NginxModules(f); err == nil {
+		return names
 	}
-	return names
+	r, file := sv.r, stamped(exe)
+	r.mu.Lock()
+	names, known := r.modules[file]
+	r.mu.Unlock()
+	if !known {
+		names = sv.configured(ctx, exe)
+		r.mu.Lock()
+		r.modules = map[string][]string{file: names}
+		r.mu.Unlock()
+	}
+	return slices.Clone(names)
+}
+
+// configured asks a binary what it was configured with.
+func (sv *serving) configured(ctx context.Context, exe string) []string {
+	c := sv.command()
+	c.Argv = []string{exe, "-V"}
+	p, err := sv.r.Run(ctx, c, nil)
+	if err != nil || p.Exit != 0 {
+		return sv.asked.Build.Modules
+	}
+	return lab.ConfiguredModules(string(p.Stderr))
 }
 
 // libraries are shared objects with the versions of the packages that own them, which are asked for once.
@@ -122,21 +149,24 @@ func (r *Runner) libraries(ctx context.Context, paths []string) []lab.Library {
 
 func (r *Runner) askVersions(ctx context.Context, paths []string) map[string]string {
 	said := r.Versions(ctx, paths)
-	versions := map[string]string{}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	versions := maps.Clone(r.versions) // somebody may be reading those
+	if versions == nil {
+		versions = map[string]string{}
+	}
 	for _, p := range paths {
 		versions[stamped(p)] = said[p]
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.versions = versions
 	return versions
 }
 
-// stamped is a file with what changes when it does.
+// stamped is a file with what changes when it does: also the time of its inode's last change, which nobody can set.
 func stamped(p string) string {
-	info, err := os.Stat(p)
-	if err != nil {
+	var s unix.Stat_t
+	if err := unix.Stat(p, &s); err != nil {
 		return p
 	}
-	return fmt.Sprintf("%s %d %d", p, info.Size(), info.ModTime().UnixNano())
+	return fmt.Sprintf("%d %d %d %d %d", s.Dev, s.Ino, s.Size, s.Mtim.Nano(), s.Ctim.Nano())
 }

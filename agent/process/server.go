@@ -106,7 +106,7 @@ func (sv *serving) serve(ctx context.Context, started func(lab.Server)) error {
 	if err := sv.write(); err != nil {
 		return err
 	}
-	if err := portsFree(sv.asked.Port, sv.asked.StatusPort); err != nil {
+	if err := sv.unoccupied(); err != nil {
 		return err
 	}
 	if err := sv.test(ctx); err != nil {
@@ -118,6 +118,18 @@ func (sv *serving) serve(ctx context.Context, started func(lab.Server)) error {
 	err := sv.run(ctx, started)
 	sv.r.setCurrent(nil)
 	return errors.Join(err, sv.stop(), sv.master.clean())
+}
+
+// unoccupied refuses ports that somebody has: with HTTP/3 also that of UDP.
+func (sv *serving) unoccupied() error {
+	if err := portsFree(sv.asked.Port, sv.asked.StatusPort); err != nil || sv.asked.TLS == nil || !sv.asked.TLS.HTTP3 {
+		return err
+	}
+	sockets, err := udpSockets(sv.asked.Port)
+	if err == nil && len(sockets) > 0 {
+		err = fmt.Errorf("UDP port %d is in use", sv.asked.Port)
+	}
+	return err
 }
 
 // begin starts the server, or the command that leaves it behind.
@@ -181,7 +193,7 @@ func (sv *serving) ready(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var err error
-	for _, step := range []func(context.Context) error{sv.settled, sv.listening, sv.answering, sv.shaken, sv.probeAll, sv.readBack, sv.steady} {
+	for _, step := range []func(context.Context) error{sv.settled, sv.listening, sv.answering, sv.shaken, sv.quick, sv.probeAll, sv.readBack, sv.steady} {
 		if err = step(bounded); err != nil {
 			break
 		}

@@ -71,10 +71,10 @@ func (c Cache) logged(ctx context.Context, j job, work string, b *lab.Build) err
 }
 
 // steps runs what the recipe says, or configure and make.
-func (c Cache) steps(ctx context.Context, j job, dir string, log *buildLogger, b *lab.Build) error {
+func (c Cache) steps(ctx context.Context, j job, dir string, lines *buildLogger, b *lab.Build) error {
 	if len(j.recipe.Make) > 0 || !j.recipe.IsNginx() {
 		for _, argv := range j.recipe.Make {
-			if err := c.step(ctx, j, lab.Command{Argv: argv, Dir: dir, Env: compilerEnv(j.recipe)}, log); err != nil {
+			if err := c.step(ctx, j, lab.Command{Argv: argv, Dir: dir, Env: compilerEnv(j.recipe)}, lines); err != nil {
 				return fmt.Errorf("%.200s: %w", strings.Join(argv, " "), err)
 			}
 		}
@@ -84,25 +84,25 @@ func (c Cache) steps(ctx context.Context, j job, dir string, log *buildLogger, b
 	if _, err := os.Stat(filepath.Join(dir, "configure")); err != nil {
 		configure = "auto/configure" // as in nginx's repository
 	}
-	if err := c.step(ctx, j, lab.Command{Argv: append([]string{"sh", configure}, j.recipe.Flags...), Dir: dir}, log); err != nil {
+	if err := c.step(ctx, j, lab.Command{Argv: append([]string{"sh", configure}, j.recipe.Flags...), Dir: dir}, lines); err != nil {
 		return fmt.Errorf("configure: %w", err)
 	}
-	if err := c.compiled(ctx, j, dir, log, b); err != nil {
+	if err := c.compiled(ctx, j, dir, lines, b); err != nil {
 		return fmt.Errorf("compile: %w", err)
 	}
 	return nil
 }
 
 // compiled runs make over all cores; where the memory does not last for that, it goes on with one compiler at a time.
-func (c Cache) compiled(ctx context.Context, j job, dir string, log *buildLogger, b *lab.Build) error {
-	err := c.step(ctx, j, lab.Command{Argv: []string{"make", "-j" + strconv.Itoa(runtime.NumCPU())}, Dir: dir}, log)
-	if err == nil || ctx.Err() != nil || !outOfMemory.Match(log.last) {
+func (c Cache) compiled(ctx context.Context, j job, dir string, lines *buildLogger, b *lab.Build) error {
+	err := c.step(ctx, j, lab.Command{Argv: []string{"make", "-j" + strconv.Itoa(runtime.NumCPU())}, Dir: dir}, lines)
+	if err == nil || ctx.Err() != nil || !outOfMemory.Match(lines.last) {
 		return err
 	}
 	const note = "the compiler was ended for want of memory; compiled again one file at a time"
 	b.Notes = append(b.Notes, note)
-	fmt.Fprintln(log, note) //nolint:errcheck // a log that cannot be written is told by keepLog
-	return c.step(ctx, j, lab.Command{Argv: []string{"make", "-j1"}, Dir: dir}, log)
+	fmt.Fprintln(lines, note) //nolint:errcheck // a log that cannot be written is told by keepLog
+	return c.step(ctx, j, lab.Command{Argv: []string{"make", "-j1"}, Dir: dir}, lines)
 }
 
 // compilerEnv is what commands that make a build find of the recipe's compiler and flags.

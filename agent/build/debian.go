@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
@@ -205,7 +206,7 @@ func (a apt) patch(ctx context.Context, p sourcePackage, files map[string]string
 			continue
 		}
 		sums[file] = p.files[file]
-		extract := lab.Command{Argv: []string{"tar", "-C", a.dir, "-xf", path, "debian/patches"}, Deadline: lab.Duration{Duration: time.Minute}}
+		extract := lab.Command{Argv: []string{"tar", "-C", a.dir, "-xf", path, "debian"}, Deadline: lab.Duration{Duration: time.Minute}}
 		if err := a.cache.run(ctx, extract, a.job.log); err != nil {
 			return fmt.Errorf("patches of %s: %w", file, err)
 		}
@@ -216,13 +217,13 @@ func (a apt) patch(ctx context.Context, p sourcePackage, files map[string]string
 		}
 		return a.series(ctx, filepath.Join(a.dir, "debian", "patches"), into)
 	}
-	return errors.New("it has no patches")
+	return nil // a package of Debian's own, or in a format without patches
 }
 
-// series applies the patches that dir/series lists.
+// series applies the patches that dir/series lists; a package without such a list has none.
 func (a apt) series(ctx context.Context, dir, into string) error {
 	text, err := os.ReadFile(filepath.Join(dir, "series"))
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for line := range strings.Lines(string(text)) {
@@ -235,7 +236,11 @@ func (a apt) series(ctx context.Context, dir, into string) error {
 			Argv: []string{"patch", "-p1", "--batch", "-i", filepath.Join(dir, fields[0])}, Dir: into,
 			Deadline: lab.Duration{Duration: time.Minute},
 		}
-		if err := a.cache.run(ctx, a.job.maker.of(cmd), a.job.log); err != nil {
+		err := a.cache.run(ctx, a.job.maker.of(cmd), a.job.log)
+		if errors.Is(err, errNotFound) {
+			return fmt.Errorf("%w; install the package patch, or leave out patches: of the build", err)
+		}
+		if err != nil {
 			return fmt.Errorf("patch %s: %w", fields[0], err)
 		}
 	}

@@ -164,6 +164,9 @@ func TestPatchesAreAppliedInTheOrderOfTheirSeries(t *testing.T) {
 	if err := a.series(t.Context(), dir, into); err == nil || !strings.Contains(err.Error(), "patch first.patch") {
 		t.Errorf("a patch that does not apply: %v", err)
 	}
+	if err := a.series(t.Context(), t.TempDir(), into); err != nil {
+		t.Errorf("a package without patches: %v", err)
+	}
 }
 
 func FuzzAptSources(f *testing.F) {

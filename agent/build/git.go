@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -40,11 +41,15 @@ func (c Cache) fromGit(ctx context.Context, j job, s lab.BuildSource, into strin
 // git runs git as who compiles, where no right of the agent's user is needed: a repository of the host's own may be open to
 // that user alone, and so are keys for SSH.
 func (c Cache) git(ctx context.Context, j job, s lab.BuildSource, argv []string, out io.Writer) error {
-	command := lab.Command{Argv: argv, Env: []string{"GIT_TERMINAL_PROMPT=0"}, Deadline: lab.Duration{Duration: 10 * time.Minute}}
+	command := lab.Command{Argv: argv, Dir: j.maker.work, Env: []string{"GIT_TERMINAL_PROMPT=0"}, Deadline: lab.Duration{Duration: 10 * time.Minute}}
 	if anonymous.MatchString(s.Git) {
 		command = j.maker.of(command)
 	}
-	return c.run(ctx, command, out)
+	err := c.run(ctx, command, out)
+	if errors.Is(err, errNotFound) {
+		return fmt.Errorf("%w; install the package git", err)
+	}
+	return err
 }
 
 // anonymous are the addresses that git asks without keys (gitprotocol-v2(5), git-clone(1)).

@@ -97,21 +97,21 @@ func (c Cache) unpackXz(ctx context.Context, path, into string) (top string, err
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, w := io.Pipe()
-	ended := make(chan error, 1)
+	ended := make(chan struct{})
 	go func() {
+		defer close(ended)
 		err := c.run(ctx, lab.Command{Argv: []string{"xz", "-dcqq", "-M512MiB", "--", path}, Deadline: lab.Duration{Duration: 10 * time.Minute}}, w)
 		if err != nil {
 			err = fmt.Errorf("%w: %w", errXz, err)
 		}
 		_ = w.CloseWithError(err) // always nil
-		ended <- err
 	}()
 	top, err = unpackBounded(r, into)
 	if err != nil {
 		cancel() // there may be much more to decompress
 	}
 	_ = r.Close() // always nil
-	<-ended       // its error came through the pipe
+	<-ended
 	return top, err
 }
 

@@ -14,8 +14,8 @@ func TestMain(m *testing.M) {
 		os.Exit(1) //nolint:forbidigo // the main of this test
 	}
 	if len(os.Args) > 2 && os.Args[1] == substitute {
-		serveSubstitute(os.Args[2])
-		return
+		fmt.Fprintln(os.Stderr, serveSubstitute(os.Args[2]))
+		os.Exit(1) //nolint:forbidigo // the main of this test
 	}
 	os.Exit(m.Run()) //nolint:forbidigo // the main of this test
 }

@@ -2,9 +2,9 @@ package process
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
 	"os"
@@ -29,20 +29,20 @@ import (
 const substitute = "substitute-server"
 
 // serveSubstitute is such a server, on the port in PORT.
-func serveSubstitute(modes string) {
+func serveSubstitute(modes string) error {
 	has := func(mode string) bool { return strings.Contains(","+modes+",", ","+mode+",") }
 	switch {
 	case has("crash"):
-		log.Fatal("nothing to live for")
+		return errors.New("nothing to live for")
 	case has("daemonise"):
 		again := exec.Command(os.Args[0], substitute, strings.Replace(modes, "daemonise", "background", 1))
 		again.Stderr, again.SysProcAttr = os.Stderr, &syscall.SysProcAttr{Setsid: has("setsid")}
 		if err := again.Start(); err != nil {
-			log.Fatal(err)
+			return err
 		}
-		log.Fatal(syscall.Exec("/bin/true", []string{"true"}, nil)) // ends at once, which a test with the race detector does not
+		return syscall.Exec("/bin/true", []string{"true"}, nil) // ends at once, which a test with the race detector does not
 	case has("hold"):
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 	}
 	if has("deaf") {
 		signal.Ignore(syscall.SIGTERM)
@@ -55,16 +55,16 @@ func serveSubstitute(modes string) {
 		}
 		runtime.LockOSThread() // whose end would be the parent's
 		if err := child.Start(); err != nil {
-			log.Fatal(err)
+			return err
 		}
 	}
 	if path := os.Getenv("PIDFILE"); path != "" {
 		if err := os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
-			log.Fatal(err)
+			return err
 		}
 	}
-	log.Print("stands in")
-	log.Fatal(listenSubstitute(has))
+	fmt.Fprintln(os.Stderr, "stands in")
+	return listenSubstitute(has)
 }
 
 func listenSubstitute(has func(string) bool) error {
@@ -75,9 +75,9 @@ func listenSubstitute(has func(string) bool) error {
 		case has("unready"):
 			w.WriteHeader(http.StatusServiceUnavailable)
 		case r.URL.Path == "/env":
-			fmt.Fprintf(w, "%s\n%d %d\n", strings.Join(os.Environ(), "\n"), os.Getuid(), os.Getgid())
+			_, _ = fmt.Fprintf(w, "%s\n%d %d\n", strings.Join(os.Environ(), "\n"), os.Getuid(), os.Getgid())
 		case r.URL.Path == "/vars":
-			fmt.Fprintf(w, "started 1 served %d\n", served.Load())
+			_, _ = fmt.Fprintf(w, "started 1 served %d\n", served.Load())
 		default:
 			if has("alt-svc") {
 				w.Header().Set("Alt-Svc", `h3=":`+os.Getenv("PORT")+`"`)

@@ -33,7 +33,7 @@ func counting(t *testing.T, polls, secure bool) (*Watcher, lab.Watch, *atomic.In
 		case r.URL.Path != "/vars" || polls:
 			served.Add(1)
 		}
-		fmt.Fprintf(w, "version 7\nserved %d\n", served.Load())
+		_, _ = fmt.Fprintf(w, "version 7\nserved %d\n", served.Load())
 	}))
 	if secure {
 		h.StartTLS()

@@ -56,10 +56,10 @@ func TestKeptBuildThatWasChangedIsMadeAnewAndThatIsSaid(t *testing.T) {
 		if err := c.Export(t.Context(), b, io.Discard); err == nil || !strings.Contains(err.Error(), "damaged") {
 			t.Errorf("%s: exported: %v", name, err)
 		}
-		var log bytes.Buffer
-		again, err := c.Build(t.Context(), r, &log)
-		if err != nil || again.Cached || again.ID != b.ID || len(again.Notes) != 1 || !strings.Contains(again.Notes[0], "damaged") || !strings.Contains(log.String(), "damaged") {
-			t.Errorf("%s: %+v, %v, log %s", name, again, err, &log)
+		var told bytes.Buffer
+		again, err := c.Build(t.Context(), r, &told)
+		if err != nil || again.Cached || again.ID != b.ID || len(again.Notes) != 1 || !strings.Contains(again.Notes[0], "damaged") || !strings.Contains(told.String(), "damaged") {
+			t.Errorf("%s: %+v, %v, log %s", name, again, err, &told)
 		}
 		if third, err := c.Build(t.Context(), r, testLog{t}); err != nil || !third.Cached {
 			t.Errorf("%s: the next: %+v, %v", name, third, err)
@@ -255,16 +255,16 @@ func TestBuildersInTwoProcessesBuildOnceAndTheSecondSaysThatItWaits(t *testing.T
 	c, path := Cache{Dir: stateDir(t)}, atPath(t, source(t, "1.0", "echo made >> "+shared+"/made", "until test -e "+shared+"/go; do sleep 0.02; done")).Path
 	first, said := builder(t, c, path)
 	until(t, "the first begins", func() bool { _, err := os.Stat(filepath.Join(shared, "made")); return err == nil })
-	var log waiting
+	var told waiting
 	ended := make(chan error, 1)
 	go func() {
-		b, err := c.Build(t.Context(), recipe(lab.BuildSource{Path: path}), &log)
+		b, err := c.Build(t.Context(), recipe(lab.BuildSource{Path: path}), &told)
 		if err == nil && !b.Cached {
 			t.Errorf("made again: %+v", b)
 		}
 		ended <- err
 	}()
-	until(t, "the second says that it waits", func() bool { return log.said.Load() })
+	until(t, "the second says that it waits", func() bool { return told.said.Load() })
 	write(t, filepath.Join(shared, "go"), "")
 	if err := <-ended; err != nil {
 		t.Error(err)

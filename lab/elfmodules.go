@@ -97,7 +97,7 @@ func relocations(f *elf.File, table elf.Symbol) map[uint64]uint64 {
 	if err != nil {
 		return moved
 	}
-	const size = 24 // Elf64_Rela: offset, info, addend
+	const size = 24 // r_offset, r_info and r_addend of elf(5), each 8 bytes
 	for ; len(data) >= size; data = data[size:] {
 		offset, info := binary.LittleEndian.Uint64(data), binary.LittleEndian.Uint64(data[8:])
 		kind := uint32(info)

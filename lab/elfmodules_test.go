@@ -54,3 +54,18 @@ func TestBinariesWithoutNamesOfModulesSaySo(t *testing.T) {
 		t.Errorf("a script has the modules %v", got)
 	}
 }
+
+func FuzzNginxModules(f *testing.F) {
+	self, err := os.ReadFile("/bin/true")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(self)
+	f.Add([]byte("\x7fELF\x02\x01\x01"))
+	f.Fuzz(func(t *testing.T, binary []byte) {
+		names, err := lab.NginxModules(bytes.NewReader(binary))
+		if err == nil && (len(names) > 1<<13 || slices.Contains(names, "") || !slices.IsSorted(names)) {
+			t.Errorf("modules %q", names)
+		}
+	})
+}

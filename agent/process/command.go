@@ -68,6 +68,9 @@ func (sv *serving) settled(ctx context.Context) error {
 	if sv.first, err = readStarted(found); err != nil {
 		return err
 	}
+	if err := note(sv.prefix, found); err != nil { // it has left the group that is noted
+		return err
+	}
 	sv.pid, sv.gone = found, make(chan struct{})
 	return watchEnd(found, sv.gone)
 }

@@ -40,17 +40,18 @@ func parseDump(text string) (dump, error) {
 // dumpedFiles takes a dump apart. Text without a heading is one file.
 func dumpedFiles(text string) (files map[string]string, root string) {
 	files = map[string]string{}
-	name := ""
+	name, begin, at := "", 0, 0
 	for line := range strings.Lines(text) {
 		if heading, ok := strings.CutPrefix(line, fileHeading); ok && strings.HasSuffix(heading, ":\n") {
-			name = strings.TrimSuffix(heading, ":\n")
+			files[name] += text[begin:at]
+			name, begin = strings.TrimSuffix(heading, ":\n"), at+len(line)
 			if root == "" {
 				root = name
 			}
-			continue
 		}
-		files[name] += line
+		at += len(line)
 	}
+	files[name] += text[begin:]
 	return files, root
 }
 
@@ -139,7 +140,7 @@ func (r *dumpReader) included(s statement) ([]statement, error) {
 		return nil, nil
 	}
 	pattern := s.words[1]
-	if !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "{prefix}") {
+	if !strings.HasPrefix(pattern, "/") && placeAt(pattern) == 0 {
 		pattern = path.Join(path.Dir(r.root), pattern)
 	}
 	var names []string
@@ -168,18 +169,29 @@ func nextWord(text string) (word string, end byte, rest string) {
 	if text == "" {
 		return "", 0, ""
 	}
-	switch c := text[0]; c {
-	case ';', '{', '}':
+	switch c := text[0]; {
+	case placeAt(text) > 0:
+	case c == ';', c == '{', c == '}':
 		return "", c, text[1:]
-	case '"', '\'':
+	case c == '"', c == '\'':
 		at := wordEnd(text[1:], string(c))
 		return translated.Replace(text[1 : 1+at]), 'w', text[min(len(text), at+2):]
 	}
 	at := wordEnd(text, " \t\r\n;{")
-	for at < len(text) && text[at] == '{' && at > 0 && text[at-1] == '$' { // ${variable}
+	for at < len(text) && text[at] == '{' && (at > 0 && text[at-1] == '$' || placeAt(text[at:]) > 0) { // ${variable}, {prefix}
 		at += 1 + wordEnd(text[at+1:], " \t\r\n;{")
 	}
 	return translated.Replace(text[:at]), 'w', text[at:]
+}
+
+// placeAt is the length of the word in braces that a text begins with and that stands for a directory, 0 without one.
+func placeAt(text string) int {
+	for _, place := range []string{placePrefix, placeBuild} {
+		if strings.HasPrefix(text, place) {
+			return len(place)
+		}
+	}
+	return 0
 }
 
 // translated is what nginx makes of escapes (ngx_conf_read_token).

@@ -22,6 +22,7 @@ func sizeOf(list []statement) int {
 func FuzzDump(f *testing.F) {
 	f.Add("worker_processes 1; http { server { listen 1 backlog=2; } log_format a '{;' \"x\"; map ${a}b { c d; } }")
 	f.Add("'")
+	f.Add("a {prefix}/b;{build} c{prefix}; d {}")
 	f.Add("a\\")
 	f.Add("a_by_lua_block{--[[ }]] [=[}]=] '}' }")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -43,6 +44,7 @@ http {
     server { listen 1 backlog=7 reuseport; location = /x { if ($a = "}") { return 403; } content_by_lua_block { say("}", [=[}]=]) -- }
         } default_type text/plain; } }
     server { listen 2; gzip on; }
+    client_body_temp_path {prefix}/b 1; log_format x="{build}" y={prefix}/{build}/z;
 }
 # configuration file {prefix}/conf.d/b.conf:
 add_header 'X-B' $uri always;
@@ -77,6 +79,8 @@ func TestDumpIsHeldAgainstWhatWasAsked(t *testing.T) {
 		{"server.gzip", "on", false, "", false},
 		{"http.map", "", true, `$uri $x { default "a	b"; }; $uri $y { default 1; }`, false},
 		{"http.default_type", "", true, "", true},
+		{"http.client_body_temp_path", "{prefix}/b 1", false, `"{prefix}/b" 1`, true},
+		{"http.log_format", "'x=\"{build}\"' y={prefix}/{build}/z", false, `"x=\"{build}\"" "y={prefix}/{build}/z"`, true},
 	} {
 		e := lab.Setting{Knob: lab.KnobID{Kind: lab.KnobNginx, Name: "other"}, At: c.name, Value: c.value, Absent: c.absent}
 		found, same := d.directive(e)

@@ -12,6 +12,7 @@ import (
 
 	"ngxlab/internal/testlab"
 	"ngxlab/lab"
+	"ngxlab/lab/server"
 )
 
 // refuses fails the test when a server starts, or is refused in other words.
@@ -105,6 +106,53 @@ func TestTryTellsWhatTheBuildThinksAndLeavesNothing(t *testing.T) {
 	if refused, err := r.Try(t.Context(), substituteServing(t, "crash")); err != nil || refused != "" {
 		t.Errorf("of a command: %q, %v", refused, err)
 	}
+}
+
+func TestDirectivesOfIncludedFilesAreFound(t *testing.T) {
+	s := servingOf(t, input(t, "hello"))
+	s.Template, s.StatusPort = true, 0
+	s.Config = `daemon off; pid {prefix}/nginx.pid; error_log logs/error.log; include parts/main.conf; events {}
+http { access_log off; client_body_temp_path {prefix}/b; include parts/sites/*.conf; }`
+	s.Files = map[string]string{
+		"parts/main.conf":    "worker_processes 2;",
+		"parts/sites/a.conf": "server { listen 127.0.0.1:1; gzip off; }",
+		"parts/sites/b.conf": "server { listen 127.0.0.1:{port}; include parts/locations.conf; gzip on; }",
+		"parts/locations.conf": `location / { return 404; }
+			location /hello { types {} default_type text/x; return 200 hello; }`,
+	}
+	s.URLs = []string{"/hello"}
+	s.Expect = []lab.Setting{nginx("main.worker_processes", "2"), nginx("server.gzip", "on"), nginx("location.default_type", "text/x")}
+	started, _ := serve(t, serverRunner(t), s)
+	if len(started.Workers) != 2 || len(started.Files) != 4 || len(started.ReadBack) != 3 {
+		t.Errorf("workers %v, files %v, read back %+v", started.Workers, started.Files, started.ReadBack)
+	}
+	if n := strings.Count(started.Effective, fileHeading+"{prefix}/"); n != 5 {
+		t.Errorf("%d files in\n%s", n, started.Effective)
+	}
+}
+
+// BenchmarkStart measures a start to the moment that it is told.
+func BenchmarkStart(b *testing.B) {
+	r := &Runner{Dir: testlab.StateDir(b)}
+	s, err := server.Serving(server.Input{
+		Spec:   lab.ServerSpec{Port: testlab.FreePort(b), Site: "hello"},
+		State:  lab.State{Name: "baseline"},
+		Target: lab.Host{Name: "here", Local: true}, Recipe: testlab.Recipe(),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.Build = testlab.Nginx(b)
+	var took time.Duration
+	for b.Loop() {
+		ctx, cancel := context.WithCancel(b.Context())
+		began := time.Now()
+		if err := r.Serve(ctx, s, func(lab.Server) { took += time.Since(began); cancel() }); err != nil {
+			b.Fatal(err)
+		}
+		cancel()
+	}
+	b.ReportMetric(took.Seconds()*1000/float64(b.N), "ms/start")
 }
 
 func TestHungWorkerIsKilledWithinTheDeadline(t *testing.T) {

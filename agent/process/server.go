@@ -80,6 +80,7 @@ func (r *Runner) Try(ctx context.Context, s lab.Serving) (refused string, err er
 	if s.Command != nil {
 		return "", nil
 	}
+	s.Bodies = nil // whether they are there makes no difference
 	sv, err := r.newServing(s)
 	if err != nil {
 		return "", err

@@ -54,6 +54,9 @@ func (s span) counted(counter func(lab.ServerStatus) uint64) Number {
 	return s.difference(func(a, b lab.Sample) Number { return counted(a, b, counter) })
 }
 
+// served is by how much the server's count of requests grew without the lab's polls.
+func (s span) served() Number { return s.difference(servedBetween) }
+
 // cpus is what the CPUs did, those that the first and the last sample show; false when the times of one went down, or
 // there are none.
 func (s span) cpus() ([]lab.CPUTimes, bool) {
@@ -111,6 +114,32 @@ func cpusBetween(a, b lab.Sample) ([]lab.CPUTimes, bool) {
 func counted(a, b lab.Sample, counter func(lab.ServerStatus) uint64) Number {
 	polls := grown(float64(a.Status.Polls), float64(b.Status.Polls))
 	return minus(grown(float64(counter(*a.Status)), float64(counter(*b.Status))), polls)
+}
+
+// servedBetween goes by the status where there is one, else by the server's own count. What a poll adds to that is known
+// from the second one on.
+func servedBetween(a, b lab.Sample) Number {
+	switch {
+	case a.Status != nil && b.Status != nil:
+		return counted(a, b, requestsOf)
+	case a.Served == nil || b.Served == nil:
+		return Number{}
+	}
+	polls := grown(float64(a.Served.Polls), float64(b.Served.Polls))
+	own := Number{polls.Value * float64(max(a.Served.PerPoll, b.Served.PerPoll)), polls.Known}
+	return minus(grown(float64(a.Served.Requests), float64(b.Served.Requests)), own)
+}
+
+// Requests is how many requests the server of a sample has served so far without the lab's own, by its status or its own
+// count; false when it tells neither.
+func Requests(s lab.Sample) (n float64, known bool) {
+	switch {
+	case s.Status != nil:
+		return float64(s.Status.Requests) - float64(s.Status.Polls), true
+	case s.Served != nil:
+		return float64(s.Served.Requests) - float64(s.Served.Polls*s.Served.PerPoll), true
+	}
+	return 0, false
 }
 
 func requestsOf(s lab.ServerStatus) uint64 { return s.Requests }

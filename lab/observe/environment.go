@@ -174,6 +174,9 @@ func serverRestarted(o Observation) lab.Finding {
 	switch {
 	case o.Server.Restarted != "":
 		return found(lab.Invalidate, advice, "%s", o.Server.Restarted)
+	case o.Server.UpstreamRestarted != "":
+		return found(lab.Invalidate, "See what ended the upstream: it was restarted or died during the run.",
+			"the upstream on %s: %s", o.Server.UpstreamHost, o.Server.UpstreamRestarted)
 	case !o.Sampled:
 		return unknown("no samples")
 	}

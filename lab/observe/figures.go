@@ -47,15 +47,15 @@ func derived(in Input, o Observation, s series) lab.Figures {
 // between the same two samples: of the window, or all around it when the window has none.
 func cpuPerRequest(in Input, s series) Number {
 	target := in.Run.Cell.Target
-	both := func(sample lab.Sample) bool { return hasStatus(sample) && hasServer(sample) }
+	both := func(sample lab.Sample) bool { return hasCount(sample) && hasServer(sample) }
 	those, ok := s.edges(target, both)
 	if !ok {
 		those, ok = s.ends(target, both)
 	}
-	if !ok || restarted(those) != "" {
+	if !ok || replaced(in.Run.Server, those) != "" {
 		return Number{}
 	}
-	requests, cpu := those.counted(requestsOf), those.cpuSeconds(isServer)
+	requests, cpu := those.served(), those.cpuSeconds(isServer)
 	if !requests.Known || requests.Value <= 0 || !cpu.Known || cpu.Value <= 0 {
 		return Number{}
 	}

@@ -23,6 +23,7 @@ const (
 	shortRounding    = 0.01 // share by which a tool may print the duration short
 	stragglerWarned  = 0.25 // longest request ÷ duration
 	stragglerInvalid = 0.5
+	stragglerAlone   = 2 // longest request ÷ mean from which it is one that straggles: below, all take as long
 
 	keepAliveTool = 0.98 // ab's own count of kept requests ÷ complete
 )
@@ -171,6 +172,10 @@ func straggler(o Observation) lab.Finding {
 	share := longest.Value / d
 	values := map[string]float64{"longest_over_duration": share, "warned_from": stragglerWarned, "invalid_from": stragglerInvalid}
 	evidence := fmt.Sprintf("the longest request took %.3g s of %.3g s, %.2f (warned from %.2f, invalid from %.2f)", longest.Value, d, share, stragglerWarned, stragglerInvalid)
+	if mean := of(o.Figures, lab.MeanS); mean.Known && longest.Value < stragglerAlone*mean.Value {
+		values["longest_over_mean"] = longest.Value / mean.Value
+		return with(quiet("%s; the mean of all is %.3g s, so that it is none that straggles", evidence, mean.Value), values)
+	}
 	if share < stragglerWarned {
 		return with(quiet("%s", evidence), values)
 	}

@@ -143,7 +143,7 @@ func busyShare(those span, cpus []int) Number {
 	return known(busy / (busy + idle))
 }
 
-// hosts looks at the environment on the target and every load host.
+// hosts looks at the environment on the target, every load host, and the host of an upstream.
 func hosts(in Input, s series) []HostView {
 	target := in.Run.Cell.Target
 	names := []lab.HostName{target}
@@ -151,6 +151,9 @@ func hosts(in Input, s series) []HostView {
 		if host != target {
 			names = append(names, host)
 		}
+	}
+	if up := in.Serving.Upstream; up != nil && !slices.Contains(names, up.Target) {
+		names = append(names, up.Target)
 	}
 	var views []HostView
 	for _, name := range names {
@@ -231,9 +234,12 @@ func sharing(in Input, s series, host lab.HostName) []lab.HostName {
 	return slices.DeleteFunc(slices.Compact(names), func(name lab.HostName) bool { return !lab.SameKernel(in.Facts, host, name) })
 }
 
-// oneKernel reports whether the target and all generators are on one kernel.
+// oneKernel reports whether the target, its upstream and all generators are on one kernel.
 func oneKernel(in Input) bool {
 	elsewhere := func(host lab.HostName) bool { return !lab.SameKernel(in.Facts, in.Run.Cell.Target, host) }
+	if up := in.Serving.Upstream; up != nil && elsewhere(up.Target) {
+		return false
+	}
 	return in.SharedKernel && !slices.ContainsFunc(loadHosts(in), elsewhere)
 }
 

@@ -80,7 +80,7 @@ type Observation struct {
 	Counts       CountView
 	Server       ServerView
 	Client       ClientView
-	Hosts        []HostView // target first
+	Hosts        []HostView // target first, then the load hosts, then that of an upstream
 	Drifted      []string   // knobs that were not as they should be, as text
 	KnobsRead    int        // of hosts
 	ServerRead   int        // of the server
@@ -112,6 +112,9 @@ type ServerView struct {
 	Listeners         int       // listening directives of the configuration
 	KeepAliveRequests float64   // requests until nginx closes a connection
 	Restarted         string    // what shows that it was restarted; "" = nothing
+	Command           bool      // it was started by a command: none of nginx's counters, limits and log lines are known
+	UpstreamHost      lab.HostName
+	UpstreamRestarted string // as Restarted, of the server that it passes requests to
 	Probe             lab.Probe
 }
 

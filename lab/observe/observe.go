@@ -61,8 +61,11 @@ func knobs(o Observation, readings []KnobReading) Observation {
 func counts(in Input, s series) CountView {
 	target := in.Run.Cell.Target
 	var c CountView
+	if those, ok := s.ends(target, hasCount); ok && s.encloses(target, those) {
+		c.Requests = those.served()
+	}
 	if those, ok := s.ends(target, hasStatus); ok && s.encloses(target, those) {
-		c.Requests, c.Accepts = those.counted(requestsOf), those.counted(acceptsOf)
+		c.Accepts = those.counted(acceptsOf)
 		c.Unhandled = minus(c.Accepts, those.counted(handledOf))
 	}
 	c.ActiveMedian = activeMedian(s.inside(target))
@@ -74,6 +77,9 @@ func counts(in Input, s series) CountView {
 }
 
 func hasStatus(s lab.Sample) bool { return s.Status != nil }
+
+// hasCount says that a sample has the server's count of requests.
+func hasCount(s lab.Sample) bool { return s.Status != nil || s.Served != nil }
 
 func hasListener(port int) func(lab.Sample) bool {
 	return func(s lab.Sample) bool {
@@ -106,7 +112,7 @@ var (
 
 func server(in Input, s series) ServerView {
 	v := ServerView{CPUs: len(serverCPUs(in)), Quota: in.Facts[in.Run.Cell.Target].CgroupCPUs, Probe: in.Run.Server.Probes[in.Point.URL]}
-	v.KeepAliveRequests = defaultKeepAliveRequests
+	v.KeepAliveRequests, v.Command = defaultKeepAliveRequests, isCommand(in)
 	if config := in.Serving.Config; config != "" {
 		v.WorkerConnections = known(firstNumber(workerConnections, config, defaultWorkerConnections))
 		v.KeepAliveRequests = firstNumber(keepAliveRequests, config, defaultKeepAliveRequests)
@@ -114,15 +120,36 @@ func server(in Input, s series) ServerView {
 	}
 	target := in.Run.Cell.Target
 	if those, ok := s.edges(target, hasServer); ok {
-		v.Workers = workerCores(those)
+		if !v.Command {
+			v.Workers = workerCores(those)
+		}
 		v.Cores = those.cores(those.cpuSeconds(isServer))
 	}
-	v.FDs, v.FDLimit = fullestWorker(s.of[target])
-	v.Restarted = restarted(s.of[target])
-	if v.Restarted == "" && in.Run.Server.Master != 0 && ended(s.of[target]) {
-		v.Restarted = "its processes are gone"
+	v.FDs, v.FDLimit = fullestWorker(s.of[target], v.Command)
+	v.Restarted = replaced(in.Run.Server, s.of[target])
+	if up := in.Run.Server.Upstream; up != nil && in.Serving.Upstream != nil {
+		v.UpstreamHost = in.Serving.Upstream.Target
+		v.UpstreamRestarted = replaced(*up, s.of[v.UpstreamHost])
 	}
 	return v
+}
+
+// isCommand reports whether the server was started by a command: it is then none of nginx.
+func isCommand(in Input) bool { return in.Serving.Command != nil || in.Run.Server.Tree }
+
+// replaced is what shows that a server is not the one that was started, "" when nothing does.
+func replaced(server lab.Server, samples []lab.Sample) string {
+	isOurs := isServer
+	if server.Tree { // its workers come and go
+		isOurs = func(p lab.ProcessSample) bool { return p.Role == lab.ServerMaster }
+	}
+	if why := restarted(samples, isOurs); why != "" {
+		return why
+	}
+	if server.Master != 0 && ended(samples, isOurs) {
+		return "its processes are gone"
+	}
+	return ""
 }
 
 // firstNumber reads the last value of a directive, which may stand in several contexts.
@@ -185,11 +212,13 @@ func workerCores(those span) []float64 {
 	return cores
 }
 
-func fullestWorker(samples []lab.Sample) (fds, limit Number) {
+// fullestWorker is that with the highest share of its open files; of a command it may be the first process.
+func fullestWorker(samples []lab.Sample, command bool) (fds, limit Number) {
 	share := -1.0
 	for _, s := range samples {
 		for _, p := range s.Processes {
-			if p.Role == lab.ServerWorker && p.FDs > 0 && p.FDLimit > 0 && float64(p.FDs)/float64(p.FDLimit) > share {
+			serves := p.Role == lab.ServerWorker || command && p.Role == lab.ServerMaster
+			if serves && p.FDs > 0 && p.FDLimit > 0 && float64(p.FDs)/float64(p.FDLimit) > share {
 				share = float64(p.FDs) / float64(p.FDLimit)
 				fds, limit = known(float64(p.FDs)), known(float64(p.FDLimit))
 			}
@@ -198,12 +227,13 @@ func fullestWorker(samples []lab.Sample) (fds, limit Number) {
 	return fds, limit
 }
 
-// restarted compares the server's processes and counters over all samples of the target.
-func restarted(samples []lab.Sample) string {
+// restarted compares the server's processes, those that which is true of, and counters over all samples of its host.
+func restarted(samples []lab.Sample, which func(lab.ProcessSample) bool) string {
 	var first []lab.ProcessSample
 	var before *lab.ServerStatus
+	var served *lab.Served
 	for _, s := range samples {
-		if now := serverProcesses(s); len(now) > 0 {
+		if now := processesOf(s, which); len(now) > 0 {
 			if first != nil && !slices.EqualFunc(first, now, lab.ProcessSample.Is) {
 				return "its processes were " + pidText(first) + " and are " + pidText(now)
 			}
@@ -215,20 +245,26 @@ func restarted(samples []lab.Sample) string {
 			}
 			before = s.Status
 		}
+		if s.Served != nil {
+			if served != nil && s.Served.Requests < served.Requests {
+				return "its count of requests went down"
+			}
+			served = s.Served
+		}
 	}
 	return ""
 }
 
-// ended reports whether the last sample of the target finds no process of the server.
-func ended(samples []lab.Sample) bool {
-	return len(samples) > 0 && len(serverProcesses(samples[len(samples)-1])) == 0
+// ended reports whether the last sample of a host finds no process of the server.
+func ended(samples []lab.Sample, which func(lab.ProcessSample) bool) bool {
+	return len(samples) > 0 && len(processesOf(samples[len(samples)-1], which)) == 0
 }
 
-// serverProcesses are those of the server, by number.
-func serverProcesses(s lab.Sample) []lab.ProcessSample {
+// processesOf are those of a sample that which is true of, by number.
+func processesOf(s lab.Sample, which func(lab.ProcessSample) bool) []lab.ProcessSample {
 	var ps []lab.ProcessSample
 	for _, p := range s.Processes {
-		if isServer(p) {
+		if which(p) {
 			ps = append(ps, p)
 		}
 	}

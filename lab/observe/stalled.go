@@ -44,7 +44,7 @@ func serverStalled(o Observation) lab.Finding {
 func countedInside(o Observation) []lab.Sample {
 	var inside []lab.Sample
 	for _, s := range o.Run.Samples {
-		if s.Host == o.Run.Cell.Target && s.Status != nil && s.At >= o.Run.Window.Begin && s.At <= o.Run.Window.End {
+		if s.Host == o.Run.Cell.Target && hasCount(s) && s.At >= o.Run.Window.Begin && s.At <= o.Run.Window.End {
 			inside = append(inside, s)
 		}
 	}
@@ -55,14 +55,12 @@ func countedInside(o Observation) []lab.Sample {
 // wentDown reports whether the server's count, or that of the polls, fell between two readings.
 func wentDown(readings []lab.Sample) bool {
 	for i := 1; i < len(readings); i++ {
-		if !counted(readings[i-1], readings[i], requestsOf).Known {
+		if !servedBetween(readings[i-1], readings[i]).Known {
 			return true
 		}
 	}
 	return false
 }
-
-func servedBetween(a, b lab.Sample) float64 { return counted(a, b, requestsOf).Value }
 
 // spanRates are requests per second between each reading and the first one at least stallSpanS later.
 func spanRates(readings []lab.Sample) []float64 {
@@ -70,7 +68,7 @@ func spanRates(readings []lab.Sample) []float64 {
 	for i, a := range readings {
 		for _, b := range readings[i+1:] {
 			if d := seconds(a, b); d >= stallSpanS {
-				rates = append(rates, servedBetween(a, b)/d)
+				rates = append(rates, servedBetween(a, b).Value/d)
 				break
 			}
 		}
@@ -86,7 +84,7 @@ func waitRates(readings []lab.Sample, otherwise float64) []float64 {
 		a, b := readings[i-1], readings[i]
 		gap := seconds(a, b)
 		if wait := min(b.TookS, gap); wait >= stallSpanS {
-			rates = append(rates, max(servedBetween(a, b)-otherwise*(gap-wait), 0)/wait)
+			rates = append(rates, max(servedBetween(a, b).Value-otherwise*(gap-wait), 0)/wait)
 		}
 	}
 	return rates

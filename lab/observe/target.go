@@ -47,9 +47,13 @@ func logged(o Observation, text string) bool {
 	return false
 }
 
-// usable is how many cores the workers can use: one each, no more than the CPUs they may be on, nor their quota.
+// usable is how many cores the workers can use: one each, no more than the CPUs they may be on, nor their quota. The
+// processes of a command may have threads on every CPU.
 func (v ServerView) usable() float64 {
-	most := float64(min(v.CPUs, max(len(v.Workers), 1)))
+	most := float64(v.CPUs)
+	if !v.Command {
+		most = min(most, max(float64(len(v.Workers)), 1))
+	}
 	if v.Quota > 0 {
 		most = min(most, v.Quota)
 	}
@@ -57,6 +61,9 @@ func (v ServerView) usable() float64 {
 }
 
 func serverCPU(o Observation) lab.Finding {
+	if o.Server.Command {
+		return commandCPU(o)
+	}
 	if !o.Server.Cores.Known || len(o.Server.Workers) == 0 || o.Server.CPUs == 0 {
 		return unknown("no samples of the server's processes within the window")
 	}
@@ -73,6 +80,20 @@ func serverCPU(o Observation) lab.Finding {
 	}
 	evidence := fmt.Sprintf("the workers used %.2f of %g cores%s, the busiest %.2f, the idlest %.2f (limit %.2f)", all, most, bound, busiest, idlest, serverBusy)
 	if all >= serverBusy*most || busiest >= serverBusy && idlest < serverIdleWorker {
+		return with(found(lab.Limit, "The wanted state of a throughput run: compare server CPU per request.", "%s", evidence), values)
+	}
+	return with(quiet("%s", evidence), values)
+}
+
+// commandCPU is serverCPU of a server whose processes have as many threads as they like.
+func commandCPU(o Observation) lab.Finding {
+	if !o.Server.Cores.Known || o.Server.CPUs == 0 {
+		return unknown("no samples of the server's processes within the window")
+	}
+	all, most := o.Server.Cores.Value, o.Server.usable()
+	values := map[string]float64{"cores": all, "cores_usable": most, "threshold": serverBusy}
+	evidence := fmt.Sprintf("the server's processes used %.2f of %g cores (limit %.2f of them)", all, most, serverBusy)
+	if all >= serverBusy*most {
 		return with(found(lab.Limit, "The wanted state of a throughput run: compare server CPU per request.", "%s", evidence), values)
 	}
 	return with(quiet("%s", evidence), values)
@@ -131,6 +152,9 @@ func reusable(workerConnections float64, listeners int) float64 {
 }
 
 func workerConnectionsRule(o Observation) lab.Finding {
+	if o.Server.Command {
+		return unknown("the server is none of nginx")
+	}
 	limit := o.Server.WorkerConnections
 	step := fmt.Sprintf("- {name: worker connections, nginx: {events.worker_connections: %d}}\n", max(1024, 2*nextPower(o.Point.Connections)))
 	const advice = "Raise worker_connections: nginx closes connections when only a sixteenth is free."

@@ -65,6 +65,10 @@ func (sv *serving) settled(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if found == sv.master.pid { // it stays in the foreground all the same
+		sv.gone = sv.master.done
+		return nil
+	}
 	if sv.first, err = readStarted(found); err != nil {
 		return err
 	}
@@ -196,7 +200,12 @@ func (sv *serving) stopCommand() error {
 	if left := sv.waitGone(bounded); left > 0 {
 		err = errors.Join(err, killUntilNone(killGrace, sv.processes))
 	}
-	<-sv.master.done
+	select {
+	case <-sv.master.done:
+	default: // not seen, when the process table could not be read
+		sv.master.kill()
+		<-sv.master.done
+	}
 	sv.reapSeen()
 	return err
 }

@@ -87,7 +87,7 @@ func TestServerByCommandIsReadBack(t *testing.T) {
 }
 
 func TestServerInTheBackgroundIsKnownByItsPIDFile(t *testing.T) {
-	for _, modes := range []string{"daemonise", "daemonise,setsid", "daemonise,setsid,fork"} {
+	for _, modes := range []string{"foreground", "daemonise", "daemonise,setsid", "daemonise,setsid,fork"} {
 		t.Run(modes, func(t *testing.T) {
 			r := serverRunner(t)
 			s := substituteServing(t, modes)

@@ -1,7 +1,6 @@
 package conduct
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"os"
@@ -90,16 +89,15 @@ func benchCampaign(b *testing.B) (*campaign, *running, lab.Driving) {
 		b.Fatal(err)
 	}
 	c.builds["nginx"] = map[lab.HostName]lab.Build{"here": testlab.Nginx(b)}
-	ctx, stop := context.WithCancel(b.Context())
+	server, stop, err := c.serve(b.Context(), p.Servings[0])
 	b.Cleanup(stop)
-	server, err := c.serve(ctx, p.Servings[0])
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := c.clock(ctx, 0); err != nil {
+	if err := c.clock(b.Context(), 0); err != nil {
 		b.Fatal(err)
 	}
-	return c, &running{serving: p.Servings[0], server: server, stop: stop}, p.Drivings[0]
+	return c, &running{serving: p.Servings[0], server: server, stop: stop, inForce: map[lab.HostName]map[string]string{}}, p.Drivings[0]
 }
 
 // throughLab is one measured run of the engine.

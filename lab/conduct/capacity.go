@@ -76,10 +76,10 @@ func (c *campaign) held(r ramp) bool {
 // ramp ascends once. Connections are closed and the server is stopped at its end, whatever happened.
 func (c *campaign) ramp(ctx context.Context, r ramp) error {
 	p := c.plan.Capacity
-	serverCtx, stop := context.WithCancel(ctx)
-	defer stop()
 	serving := p.Servings[r.kind]
-	if _, err := c.serve(serverCtx, serving); err != nil {
+	_, stop, err := c.serve(ctx, serving)
+	defer stop()
+	if err != nil {
 		return err
 	}
 	defer c.letGo(ctx)
@@ -128,6 +128,9 @@ func (c *campaign) level(ctx context.Context, r ramp, s lab.Serving, n int) (lab
 			level.Problem = fmt.Sprintf("%d of %d connections from %s failed: %s", held[i].Failed, shares[i], name, held[i].Error)
 		}
 	}
+	for _, h := range held {
+		level.Connections += h.Open
+	}
 	return c.settle(ctx, s, level)
 }
 
@@ -144,10 +147,10 @@ func (c *campaign) settle(ctx context.Context, s lab.Serving, level lab.Capacity
 	watched, stop := context.WithCancel(ctx)
 	defer stop()
 	var seen []lab.Sample
-	w := lab.Watch{
+	w := watchServer(s, lab.Watch{
 		Start: c.clocks[s.Target].Instant(time.Now()), Interval: lab.Duration{Duration: settleInterval},
-		Count: int(settleMax / settleInterval), Server: true, StatusPort: s.StatusPort, Ports: []int{s.Port}, Slabs: true,
-	}
+		Count: int(settleMax / settleInterval), Slabs: true,
+	})
 	err := c.hosts[s.Target].Watch(watched, w, func(sample lab.Sample) {
 		if seen = append(seen, sample); settled(seen) {
 			stop()
@@ -166,7 +169,10 @@ func (c *campaign) settle(ctx context.Context, s lab.Serving, level lab.Capacity
 	level.Parts = parts(last)
 	_, anonymous, readable := last.ServerMemory()
 	level.Anonymous = anonymous
-	if level = counted(level, last); !readable && level.Problem == "" {
+	if s.StatusPort != 0 { // else they are those that the load hosts hold
+		level = counted(level, last)
+	}
+	if !readable && level.Problem == "" {
 		level.Problem = "the memory of the server's processes cannot be read"
 	}
 	return level, nil

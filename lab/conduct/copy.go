@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,34 +17,46 @@ import (
 // kin is what hosts must have in common for one binary to run on both.
 type kin struct{ distribution, architecture string }
 
-// build makes every recipe once for each distribution and architecture among the targets, on the first of them, and
-// copies it to the others. Different ones are made at the same time.
+// build makes every recipe once for each distribution and architecture among the hosts whose servers are of it, on the
+// first of them, and copies it to the others. Different ones are made at the same time.
 func (c *campaign) build(ctx context.Context) error {
 	for _, recipe := range c.plan.Builds {
 		c.builds[recipe.Name] = map[lab.HostName]lab.Build{}
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	for _, targets := range c.families() {
+	for _, family := range c.families() {
 		group.Go(func() error {
 			for _, recipe := range c.plan.Builds {
-				if err := c.buildFor(ctx, recipe, targets); err != nil {
+				if err := c.buildFor(ctx, recipe, c.users(recipe, family)); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return c.compareInstalled(ctx)
 }
 
-// families are the targets that can share a binary, each in the fixed order. A host of unknown kind is alone.
+// users are those of some hosts that run a server of a recipe.
+func (c *campaign) users(recipe lab.Recipe, of []lab.HostName) []lab.HostName {
+	var all []lab.HostName
+	for _, name := range of {
+		uses := func(s lab.Serving) bool { return s.Target == name && s.Recipe == recipe.Name }
+		if slices.ContainsFunc(eachServing(c.plan), uses) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// families are the hosts that can share a binary, each in the fixed order. A host of unknown kind is alone.
 func (c *campaign) families() [][]lab.HostName {
 	var families [][]lab.HostName
 	at := map[kin]int{}
 	for _, name := range c.names() {
-		if !c.has(name, lab.RoleTarget) {
-			continue
-		}
 		k := kin{c.plan.Facts[name].Distribution, c.plan.Facts[name].Architecture}
 		i, known := at[k]
 		if !known || k.distribution == "" || k.architecture == "" {
@@ -56,13 +69,44 @@ func (c *campaign) families() [][]lab.HostName {
 	return families
 }
 
-// buildFor makes a recipe on the first target and copies it to the others.
+// buildFor makes a recipe on the first host and copies it to the others. What is installed every host has by itself.
 func (c *campaign) buildFor(ctx context.Context, recipe lab.Recipe, targets []lab.HostName) error {
+	switch {
+	case len(targets) == 0:
+		return nil
+	case recipe.Installed != "":
+		return each(targets, func(name lab.HostName) error {
+			_, err := c.buildOn(ctx, recipe, name)
+			return err
+		})
+	}
 	made, err := c.buildOn(ctx, recipe, targets[0])
 	if err != nil {
 		return err
 	}
 	return each(targets[1:], func(to lab.HostName) error { return c.copyTo(ctx, recipe, made, targets[0], to) })
+}
+
+// compareInstalled says which servers that targets have installed are not the same: states are compared within a target,
+// and targets that differ by more than their knobs are not what people expect.
+func (c *campaign) compareInstalled(ctx context.Context) error {
+	for _, recipe := range c.plan.Builds {
+		ids, texts := map[string]bool{}, []string{}
+		for _, name := range c.users(recipe, c.names()) {
+			if b := c.builds[recipe.Name][name]; c.has(name, lab.RoleTarget) {
+				ids[b.ID] = true
+				texts = append(texts, fmt.Sprintf("%s %s", name, b.Version))
+			}
+		}
+		if recipe.Installed == "" || len(ids) < 2 {
+			continue
+		}
+		text := fmt.Sprintf("the targets do not run the same %s: each has its own installed (%s)", recipe.Name, strings.Join(texts, ", "))
+		if err := c.say(ctx, lab.Event{Kind: lab.EventProblem, Text: text}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // buildOn makes a recipe on a target, or finds it made.
@@ -92,6 +136,12 @@ func (c *campaign) made(ctx context.Context, recipe lab.Recipe, name lab.HostNam
 // builtText says where a build comes from.
 func builtText(recipe lab.Recipe, build lab.Build) string {
 	switch {
+	case recipe.Installed != "":
+		return fmt.Sprintf("%s %s, installed at %s", recipe.Name, build.Version, build.Binary)
+	case build.Cached && len(recipe.Package) > 0:
+		return fmt.Sprintf("%s %s, unpacked before", recipe.Name, build.Version)
+	case len(recipe.Package) > 0 && build.From == "":
+		return fmt.Sprintf("%s %s, out of packages in %.1f s", recipe.Name, build.Version, build.TookS)
 	case build.Cached && build.From != "":
 		return fmt.Sprintf("%s %s, made on %s and copied before", recipe.Name, build.Version, build.From)
 	case build.Cached:

@@ -17,12 +17,15 @@ import (
 func severalTargets(t *testing.T) (*cluster, lab.Plan) {
 	c := &cluster{all: map[lab.HostName]*fakeHost{}, store: &fakeStore{}}
 	p := smallPlan(1)
+	served := p.Servings[0]
 	p.Experiment.Hosts, p.Cells, p.Rounds, p.Servings = nil, nil, nil, nil
 	for name, distribution := range map[lab.HostName]string{web: "debian 12", "web2": "debian 12", "web3": "debian 12", "old": "debian 11"} {
 		c.all[name] = newFakeHost(t)
 		c.all[name].name = name
 		p.Experiment.Hosts = append(p.Experiment.Hosts, lab.Host{Name: name, Address: string(name), Roles: []lab.Role{lab.RoleTarget}})
 		p.Facts[name] = lab.Facts{Host: name, Distribution: distribution, Architecture: "amd64"}
+		served.Target = name
+		p.Servings = append(p.Servings, served)
 	}
 	return c, p
 }
@@ -154,6 +157,7 @@ func lends(t *testing.T, there, here error) (c *cluster, left int, err error) {
 			delete(c.all, name)
 		}
 	}
+	p.Servings = slices.DeleteFunc(p.Servings, func(s lab.Serving) bool { return s.Target != web })
 	p.Experiment.Hosts = append(p.Experiment.Hosts, lab.Host{Name: web, Address: "web", Roles: []lab.Role{lab.RoleTarget}})
 	lender := newFakeHost(t)
 	for host, fails := range map[*fakeHost]error{c.all[web]: there, lender: here} {

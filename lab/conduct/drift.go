@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,21 +105,28 @@ func (c *campaign) wanted(name lab.HostName, id lab.KnobID) lab.Value {
 	return lab.Value{Absent: true}
 }
 
-// serverKnobs are the keys of lab.Sample.InForce, and what people call them.
+// serverKnobs are the keys of lab.Sample.InForce, and what people call them of a server.
 var serverKnobs = []struct{ key, text string }{
-	{"config", "the server's configuration file"}, {"binary", "the server's program"},
-	{"nofile", "the server's open-file limit"}, {"nproc", "the server's process limit"},
-	{"cpus", "the server's CPUs"}, {"backlog", "the server's backlog"},
+	{"config", "configuration file"}, {"binary", "program"}, {"nofile", "open-file limit"}, {"nproc", "process limit"},
+	{"cpus", "CPUs"}, {"backlog", "backlog"},
 }
 
-// readings hold what the server runs under in the last of the samples that tells it against its start and against its
-// first sample in the campaign; what a sample does not tell has no reading. A server that has drifted is over.
-func (r *running) readings(samples []lab.Sample, when string) []observe.KnobReading {
-	found := lastInForce(r.serving.Target, samples)
-	if r.inForce == nil {
-		r.inForce = found
+// readings hold what the server and its upstream run under in the last of the samples that tells it against their start
+// and against their first sample in the campaign; what a sample does not tell has no reading. A server that has drifted is
+// over. s is its serving, complete.
+func (r *running) readings(s lab.Serving, samples []lab.Sample, when string) []observe.KnobReading {
+	all := r.readingsOf("the server", s, r.server, lastInForce(s.Target, samples), when)
+	if up := s.Upstream; up != nil && r.server.Upstream != nil {
+		all = append(all, r.readingsOf("the upstream", *up, *r.server.Upstream, lastInForce(up.Target, samples), when)...)
 	}
-	should := r.should()
+	return all
+}
+
+func (r *running) readingsOf(what string, s lab.Serving, server lab.Server, found map[string]string, when string) []observe.KnobReading {
+	if r.inForce[s.Target] == nil {
+		r.inForce[s.Target] = found
+	}
+	should := shouldBe(s, server, r.inForce[s.Target])
 	var all []observe.KnobReading
 	for _, k := range serverKnobs {
 		if found[k.key] == "" || should[k.key] == "" {
@@ -127,24 +135,28 @@ func (r *running) readings(samples []lab.Sample, when string) []observe.KnobRead
 		drifted := found[k.key] != should[k.key]
 		r.over = r.over || drifted
 		all = append(all, observe.KnobReading{
-			Host: r.serving.Target, Knob: k.text, Server: true, When: when, Drifted: drifted,
+			Host: s.Target, Knob: what + "'s " + k.text, Server: true, When: when, Drifted: drifted,
 			Should: shownInForce(k.key, should[k.key]), Found: shownInForce(k.key, found[k.key]),
 		})
 	}
 	return all
 }
 
-// should is what the server was started with and, of what is not known from there, what it ran under at its first sample.
-func (r *running) should() map[string]string {
+// filledIn finds what the agent fills in where it writes a configuration.
+var filledIn = regexp.MustCompile(`\{[a-z_]+\}`)
+
+// shouldBe is what a server was started with and, of what is not known from there, what it ran under at its first sample.
+func shouldBe(s lab.Serving, server lab.Server, first map[string]string) map[string]string {
 	all := map[string]string{}
-	for key, text := range r.inForce {
+	for key, text := range first {
 		all[key] = text
 	}
-	if r.serving.Config != "" {
-		sum := sha256.Sum256([]byte(r.serving.Config))
+	asWritten := len(server.Files) == 0 && !filledIn.MatchString(s.Config) && len(s.Build.Dynamic) == 0
+	if s.Config != "" && asWritten {
+		sum := sha256.Sum256([]byte(s.Config))
 		all["config"] = hex.EncodeToString(sum[:])
 	}
-	for key, n := range map[string]int{"nofile": r.server.NofileSoft, "nproc": r.server.NprocSoft, "backlog": r.server.Backlog} {
+	for key, n := range map[string]int{"nofile": server.NofileSoft, "nproc": server.NprocSoft, "backlog": server.Backlog} {
 		if n != 0 {
 			all[key] = strconv.Itoa(n)
 		}

@@ -101,7 +101,6 @@ func (c *campaign) fire(ctx context.Context, sets map[lab.HostName]set, at time.
 
 // watching is what a run is watched for.
 type watching struct {
-	target  lab.HostName
 	serving lab.Serving
 	point   lab.LoadPoint
 	at      time.Time // local, of the common start
@@ -109,7 +108,7 @@ type watching struct {
 
 // fireWatched fires at one instant while watching. A host that is lost meanwhile ends it on all.
 func (c *campaign) fireWatched(ctx context.Context, s lab.Serving, p lab.LoadPoint, sets map[lab.HostName]set, seen *shot) error {
-	w := watching{target: s.Target, serving: s, point: p, at: time.Now().Add(c.lead())}
+	w := watching{serving: s, point: p, at: time.Now().Add(c.lead())}
 	seen.began = w.at
 	flying, lost := context.WithCancelCause(ctx)
 	defer lost(nil)

@@ -7,6 +7,7 @@ import (
 
 	"ngxlab/lab"
 	"ngxlab/lab/load"
+	"ngxlab/lab/observe"
 )
 
 // judge turns what was seen into figures, findings and a validity.
@@ -35,8 +36,8 @@ func (c *campaign) judge(run lab.Run, p lab.LoadPoint, s lab.Serving, seen *shot
 func served(samples []lab.Sample, target lab.HostName) []load.Served {
 	var counts []load.Served
 	for _, s := range samples {
-		if s.Host == target && s.Status != nil {
-			counts = append(counts, load.Served{At: s.At, Requests: float64(s.Status.Requests) - float64(s.Status.Polls)})
+		if n, known := observe.Requests(s); known && s.Host == target {
+			counts = append(counts, load.Served{At: s.At, Requests: n})
 		}
 	}
 	return counts

@@ -20,7 +20,7 @@ type Lender struct {
 // error why counts.
 func (c *campaign) lent(ctx context.Context, recipe lab.Recipe, target lab.HostName, why error) (lab.Build, error) {
 	lender := c.hosts[target].Lender
-	if lender == nil || ctx.Err() != nil || errors.Is(why, lab.ErrLost) {
+	if lender == nil || recipe.Installed != "" || ctx.Err() != nil || errors.Is(why, lab.ErrLost) {
 		return lab.Build{}, why
 	}
 	say := func(text string) error {

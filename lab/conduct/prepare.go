@@ -99,9 +99,8 @@ func (c *campaign) rehearseOne(ctx context.Context, r rehearsal) error {
 		text := fmt.Sprintf("the server of state %q is not tried before anything is changed: %s", s.State, why)
 		return c.say(ctx, lab.Event{Kind: lab.EventProblem, Host: s.Target, Text: text})
 	}
-	serverCtx, stop := context.WithCancel(ctx)
+	server, stop, err := c.start(ctx, s)
 	defer stop()
-	server, err := c.start(serverCtx, s)
 	if err != nil {
 		return refused(ctx, fmt.Sprintf("rehearse state %q", s.State), err, r.place(s, err))
 	}
@@ -113,6 +112,11 @@ func (c *campaign) rehearseOne(ctx context.Context, r rehearsal) error {
 
 // untried says why the server of a state cannot start before the state's knobs are in force; "" when it can.
 func (c *campaign) untried(s lab.Serving) string {
+	if s.Upstream != nil {
+		if why := c.untried(*s.Upstream); why != "" {
+			return fmt.Sprintf("its upstream on %s: %s", s.Upstream.Target, why)
+		}
+	}
 	state, _ := c.plan.State(s.State)
 	changes, err := tune.Transition(c.plan.Original, state, s.Target)
 	if err != nil {
@@ -149,23 +153,24 @@ func number(text string) int {
 	return n
 }
 
-// serve starts the server of a serving and says that it is ready.
-func (c *campaign) serve(ctx context.Context, s lab.Serving) (lab.Server, error) {
-	server, err := c.start(ctx, s)
+// serve starts the server of a serving and says that it is ready; see start.
+func (c *campaign) serve(ctx context.Context, s lab.Serving) (lab.Server, func(), error) {
+	server, stop, err := c.start(ctx, s)
 	if err != nil {
-		return server, err
+		return server, stop, err
 	}
-	return server, c.ready(ctx, s, server)
-}
-
-// start starts the server of a serving with the build made for it.
-func (c *campaign) start(ctx context.Context, s lab.Serving) (lab.Server, error) {
-	s.Build, s.Campaign = c.builds[s.Recipe][s.Target], c.id
-	return c.hosts[s.Target].Serve(ctx, s)
+	if err := c.ready(ctx, s, server); err != nil {
+		stop()
+		return server, stop, err
+	}
+	return server, stop, nil
 }
 
 // ready says that a server is started and probed.
 func (c *campaign) ready(ctx context.Context, s lab.Serving, server lab.Server) error {
 	text := fmt.Sprintf("%s, ready in %.3f s", s.State, server.StartedS)
+	if up := server.Upstream; up != nil {
+		text += fmt.Sprintf("; its upstream on %s in %.3f s", s.Upstream.Target, up.StartedS)
+	}
 	return c.say(ctx, lab.Event{Kind: lab.EventServer, Host: s.Target, Text: text})
 }

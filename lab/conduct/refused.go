@@ -36,11 +36,17 @@ func refused(ctx context.Context, tried string, err error, r lab.Refusal) error 
 
 // buildRefusal places a failed build in the experiment file.
 func buildRefusal(recipe lab.Recipe, target lab.HostName) lab.Refusal {
-	cure := "correct the build there, or give the host what it lacks; then run the file again"
+	key, cure := "source", "correct the build there, or give the host what it lacks; then run the file again"
+	switch {
+	case recipe.Installed != "":
+		key, cure = "installed", "install the server on the host, or give the path where it is; then run the file again"
+	case len(recipe.Package) > 0:
+		key = "package"
+	}
 	if slices.ContainsFunc(recipe.Sources, func(s lab.BuildSource) bool { return s.URL != "" }) {
 		cure = "compare url and sha256 with what the publisher says; " + cure
 	}
-	return lab.Refusal{Host: target, Path: fmt.Sprintf("builds.%s.source", recipe.Name), Knob: lab.KnobID{Kind: lab.KnobBuild}, Cure: cure}
+	return lab.Refusal{Host: target, Path: fmt.Sprintf("builds.%s.%s", recipe.Name, key), Knob: lab.KnobID{Kind: lab.KnobBuild}, Cure: cure}
 }
 
 // correctIt is the cure of a server that does not start.
@@ -48,6 +54,9 @@ const correctIt = "correct it there, then run the file again"
 
 // stateRefusal places a server that does not start at the directive that it names, or at the step.
 func (c *campaign) stateRefusal(s lab.Serving, err error) lab.Refusal {
+	if behind, is := behindRefusal(err); is {
+		return behind
+	}
 	path := "server"
 	if state, ok := c.plan.State(s.State); ok {
 		path = c.faulty(state, s.Target, err)
@@ -55,8 +64,20 @@ func (c *campaign) stateRefusal(s lab.Serving, err error) lab.Refusal {
 	return lab.Refusal{Host: s.Target, Path: path, Cure: correctIt}
 }
 
+// behindRefusal places an upstream that does not start; false when it was not the upstream.
+func behindRefusal(err error) (lab.Refusal, bool) {
+	var up *upstreamError
+	if !errors.As(err, &up) {
+		return lab.Refusal{}, false
+	}
+	return lab.Refusal{Host: up.serving.Target, Path: "server.upstream.server", Cure: correctIt}, true
+}
+
 // capacityRefusal places a server that starts in every state, but not for the capacity part.
 func (c *campaign) capacityRefusal(s lab.Serving, err error) lab.Refusal {
+	if behind, is := behindRefusal(err); is {
+		return behind
+	}
 	r := lab.Refusal{Host: s.Target, Path: "capacity", Cure: correctIt}
 	if spec := c.plan.Experiment.Capacity; spec != nil {
 		for _, name := range slices.Sorted(maps.Keys(spec.Nginx)) {

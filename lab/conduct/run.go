@@ -62,6 +62,9 @@ func begin(ctx context.Context, c *campaign) (*campaign, error) {
 	if fatal := c.plan.Fatal(); len(fatal) > 0 {
 		return nil, fmt.Errorf("plan %s: %d refusals, first: %s", c.plan.Experiment.Name, len(fatal), fatal[0].Reason)
 	}
+	if err := apart(c.plan); err != nil {
+		return nil, fmt.Errorf("plan %s: %w", c.plan.Experiment.Name, err)
+	}
 	done, err := c.rec.Begin(ctx, c.id, c.plan)
 	if err != nil {
 		return nil, fmt.Errorf("begin campaign %s: %w", c.id, err)

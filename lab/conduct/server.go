@@ -16,10 +16,10 @@ import (
 type running struct {
 	serving lab.Serving
 	server  lab.Server
-	stop    context.CancelFunc
-	warmed  bool              // a load point was run on it
-	inForce map[string]string // what it ran under at its first sample, as lab.Sample.InForce; nil = not known
-	over    bool              // it has died, or someone else has changed what it runs under: it measures nothing more
+	stop    func()
+	warmed  bool                               // a load point was run on it
+	inForce map[lab.HostName]map[string]string // what it and its upstream ran under at their first samples, as lab.Sample.InForce
+	over    bool                               // it has died, or someone else has changed what it runs under: it measures nothing more
 }
 
 // running returns the server of a target that runs, or starts the one of the serving afresh, which then runs until it is
@@ -28,15 +28,13 @@ func (c *campaign) running(ctx context.Context, round int, s lab.Serving) (*runn
 	if r := c.servers[s.Target]; r != nil && !r.over {
 		return r, nil
 	}
-	c.drop(s.Target)
+	c.vacate(s)
 	begin := time.Now()
-	serverCtx, stop := context.WithCancel(ctx)
-	server, err := c.serve(serverCtx, s)
+	server, stop, err := c.serve(ctx, s)
 	if err != nil {
-		stop()
 		return nil, fmt.Errorf("start the server of state %q, round %d: %w", s.State, round, err)
 	}
-	r := &running{serving: s, server: server, stop: stop}
+	r := &running{serving: s, server: server, stop: stop, inForce: map[lab.HostName]map[string]string{}}
 	c.servers[s.Target] = r
 	err = c.reached(ctx, s, c.connection())
 	c.exempt(time.Since(begin))
@@ -64,11 +62,11 @@ func (c *campaign) retire(ctx context.Context, to lab.State) error {
 	begin := time.Now()
 	defer func() { c.exempt(time.Since(begin)) }()
 	for _, target := range slices.Sorted(maps.Keys(c.servers)) {
-		changes, err := c.changes(to, target)
+		r := c.servers[target]
+		changes, err := c.changesUnder(r.serving, to)
 		if err != nil {
 			return err
 		}
-		r := c.servers[target]
 		if c.goesOn(r, to, changes) {
 			continue
 		}
@@ -83,10 +81,24 @@ func (c *campaign) retire(ctx context.Context, to lab.State) error {
 	return nil
 }
 
+// changesUnder are what is written on the hosts of a server from the state in force to another one.
+func (c *campaign) changesUnder(s lab.Serving, to lab.State) ([]lab.Change, error) {
+	var all []lab.Change
+	for _, name := range hostsOf(s) {
+		changes, err := c.changes(to, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, changes...)
+	}
+	return all, nil
+}
+
 // endPoll is how often a host is asked whether a server that was stopped is gone: it takes some milliseconds.
 const endPoll = 5 * time.Millisecond
 
-// ended waits until nobody listens on the port of a server any more: nginx's master closes its sockets last.
+// ended waits until nobody listens on the port of a server any more, nor on that of the one it passed requests to:
+// nginx's master closes its sockets last.
 func (c *campaign) ended(ctx context.Context, s lab.Serving) error {
 	_, err := within(ctx, s.Target, "stop", endBound, nothing(func(ctx context.Context) error {
 		for listens := true; listens; {
@@ -105,19 +117,19 @@ func (c *campaign) ended(ctx context.Context, s lab.Serving) error {
 	if err != nil {
 		return fmt.Errorf("stop the server of state %q: %w", s.State, err)
 	}
+	if s.Upstream != nil {
+		return c.ended(ctx, *s.Upstream)
+	}
 	return nil
 }
 
 // goesOn reports whether a server can go on into a state: the experiment lets it, it would be started in the same way,
-// and all that changes on its host takes effect on a server that already runs.
+// and all that changes on its hosts takes effect on a server that already runs.
 func (c *campaign) goesOn(r *running, to lab.State, changes []lab.Change) bool {
 	next, err := c.serving(r.serving.Target, to.Name)
 	return err == nil && c.plan.Experiment.Server.Restart == lab.RestartNeeded && !r.over && sameStart(r.serving, next) &&
 		!slices.ContainsFunc(changes, func(change lab.Change) bool { return !tune.Live(change.Knob) })
 }
 
-// sameStart reports whether two servers are started in the same way. Expect follows from the rest.
-func sameStart(a, b lab.Serving) bool {
-	a.State, b.State, a.Expect, b.Expect = "", "", nil, nil
-	return reflect.DeepEqual(a, b)
-}
+// sameStart reports whether two servers are started in the same way.
+func sameStart(a, b lab.Serving) bool { return reflect.DeepEqual(stateless(a), stateless(b)) }

@@ -88,11 +88,11 @@ func (c *campaign) lead() time.Duration {
 	return fireLead + time.Duration(10*worst*float64(time.Second))
 }
 
-// involved are the hosts that a run is watched on: the target first, then its load hosts.
-func (c *campaign) involved(target lab.HostName) []lab.HostName {
-	hosts := []lab.HostName{target}
+// involved are the hosts that a run is watched on: those of its server first, then its load hosts.
+func (c *campaign) involved(s lab.Serving) []lab.HostName {
+	hosts := hostsOf(s)
 	for _, name := range c.names() {
-		if name != target && c.has(name, lab.RoleLoad) {
+		if !slices.Contains(hosts, name) && c.has(name, lab.RoleLoad) {
 			hosts = append(hosts, name)
 		}
 	}
@@ -103,8 +103,7 @@ func (c *campaign) involved(target lab.HostName) []lab.HostName {
 // the sample stands next to the run), and meanwhile the knobs of all other hosts.
 func (c *campaign) around(ctx context.Context, r *running, seen *shot, when string) error {
 	values, before := map[lab.HostName][]lab.Value{}, len(seen.samples)
-	target := r.serving.Target
-	involved := c.involved(target)
+	involved := c.involved(r.serving)
 	timed := c.plan.YardstickHosts(involved)
 	group, ctx := errgroup.WithContext(ctx)
 	for _, name := range c.names() {
@@ -114,7 +113,7 @@ func (c *campaign) around(ctx context.Context, r *running, seen *shot, when stri
 				func() error { return c.yardstick(ctx, name, timed, seen, when == observe.AfterRun) },
 				read[0],
 				func() error {
-					return c.sample(ctx, c.watchOf(name, target, r.serving, lab.Watch{Once: true}), name, seen)
+					return c.sample(ctx, c.watchOf(name, r.serving, lab.Watch{Once: true}), name, seen)
 				},
 			}
 		}
@@ -126,7 +125,7 @@ func (c *campaign) around(ctx context.Context, r *running, seen *shot, when stri
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	seen.knobs = slices.Concat(seen.knobs, c.readings(values, when), r.readings(seen.samples[before:], when))
+	seen.knobs = slices.Concat(seen.knobs, c.readings(values, when), r.readings(c.complete(r.serving), seen.samples[before:], when))
 	return nil
 }
 
@@ -169,15 +168,26 @@ func (c *campaign) knobs(ctx context.Context, name lab.HostName, seen *shot, val
 	return err
 }
 
-// watchOf completes a watch for a host: server things on the target, load processes on load hosts. On the kernel of a pinned
-// server the monitors keep off its CPUs.
-func (c *campaign) watchOf(name, target lab.HostName, s lab.Serving, w lab.Watch) lab.Watch {
+// watchOf completes a watch for a host: server things on the hosts of the server, load processes on load hosts. On the kernel
+// of a pinned server the monitors keep off its CPUs.
+func (c *campaign) watchOf(name lab.HostName, s lab.Serving, w lab.Watch) lab.Watch {
 	w.Load = c.has(name, lab.RoleLoad)
-	if name == target {
-		w.Server, w.StatusPort, w.Ports = true, s.StatusPort, []int{s.Port}
+	for at := &s; at != nil; at = at.Upstream {
+		if name == at.Target {
+			w = watchServer(*at, w)
+		}
+		if c.plan.SameKernel(name, at.Target) {
+			w.Avoid = append(slices.Clip(w.Avoid), at.CPUs...)
+		}
 	}
-	if c.plan.SameKernel(name, target) {
-		w.Avoid = s.CPUs
+	return w
+}
+
+// watchServer completes a watch with a server and the place where it tells its requests.
+func watchServer(s lab.Serving, w lab.Watch) lab.Watch {
+	w.Server, w.StatusPort, w.Ports = true, s.StatusPort, []int{s.Port}
+	if s.Count != nil {
+		w.ServedBy, w.Port, w.TLS = s.Count, s.Port, s.TLS != nil
 	}
 	return w
 }
@@ -208,12 +218,12 @@ func (c *campaign) watch(ctx context.Context, w watching, seen *shot, lost conte
 	ctx, cancel := context.WithCancel(ctx)
 	group, ctx := errgroup.WithContext(ctx)
 	interval := min(max(w.point.Duration.Duration/samplesPerRun, minInterval), maxInterval)
-	for _, name := range c.involved(w.target) {
+	for _, name := range c.involved(w.serving) {
 		one := lab.Watch{Start: c.clocks[name].Instant(w.at), Interval: lab.Duration{Duration: interval}}
 		if w.point.Timed() {
 			one.Count, one.Held = int(w.point.Duration.Duration/interval)+1, true
 		}
-		one = c.watchOf(name, w.target, w.serving, one)
+		one = c.watchOf(name, w.serving, one)
 		group.Go(func() error {
 			err := c.sample(ctx, one, name, seen)
 			if err != nil {

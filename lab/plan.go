@@ -2,26 +2,27 @@ package lab
 
 // Plan is complete, pure, seeded data: what a campaign will do. It is stored, printed by `plan`, obeyed by `run`.
 type Plan struct {
-	Experiment  Experiment                 `json:"experiment"`
-	Facts       map[HostName]Facts         `json:"facts"`
-	Seed        uint64                     `json:"seed"`
-	Part        int                        `json:"part"`     // from 1; a resume under other conditions begins a new part
-	Original    State                      `json:"original"` // values found on the hosts for every knob that is set on a host
-	States      []State                    `json:"states"`   // baseline first, control (if any) last
-	Loads       []LoadPoint                `json:"loads"`
-	Cells       []Cell                     `json:"cells"`
-	Rounds      [][]CellID                 `json:"rounds"` // Repeat.Max rounds; cells of one target and state stand together: one fresh server
-	Builds      []Recipe                   `json:"builds"`
-	Packages    map[HostName][]string      `json:"packages,omitempty"` // missing, to be installed
-	Servings    []Serving                  `json:"servings"`           // one per target and state
-	Drivings    []Driving                  `json:"drivings"`           // one per target and load point
-	Changes     map[HostName][]StateChange `json:"changes,omitempty"`  // what each state changes on each host, from the values there now
-	Refused     []Refusal                  `json:"refused,omitempty"`
-	Warnings    []Warning                  `json:"warnings,omitempty"`
-	Kernels     [][]HostName               `json:"shared_kernels,omitempty"` // groups of hosts on one kernel
-	Capacity    *CapacityPlan              `json:"capacity,omitempty"`
-	Estimate    Duration                   `json:"estimate_s"`     // Repeat.Min rounds, capacity and builds not yet made
-	EstimateMax Duration                   `json:"estimate_max_s"` // Repeat.Max rounds
+	Experiment  Experiment                    `json:"experiment"`
+	Facts       map[HostName]Facts            `json:"facts"`
+	Seed        uint64                        `json:"seed"`
+	Part        int                           `json:"part"`     // from 1; a resume under other conditions begins a new part
+	Original    State                         `json:"original"` // values found on the hosts for every knob that is set on a host
+	States      []State                       `json:"states"`   // baseline first, control (if any) last
+	Loads       []LoadPoint                   `json:"loads"`
+	Cells       []Cell                        `json:"cells"`
+	Rounds      [][]CellID                    `json:"rounds"` // Repeat.Max rounds; cells of one target and state stand together: one fresh server
+	Builds      []Recipe                      `json:"builds"`
+	Built       map[string]map[HostName]Build `json:"built,omitempty"`    // recipe → host → the build that it has already, of hosts that were asked
+	Packages    map[HostName][]string         `json:"packages,omitempty"` // missing, to be installed
+	Servings    []Serving                     `json:"servings"`           // one per target and state
+	Drivings    []Driving                     `json:"drivings"`           // one per target and load point
+	Changes     map[HostName][]StateChange    `json:"changes,omitempty"`  // what each state changes on each host, from the values there now
+	Refused     []Refusal                     `json:"refused,omitempty"`
+	Warnings    []Warning                     `json:"warnings,omitempty"`
+	Kernels     [][]HostName                  `json:"shared_kernels,omitempty"` // groups of hosts on one kernel
+	Capacity    *CapacityPlan                 `json:"capacity,omitempty"`
+	Estimate    Duration                      `json:"estimate_s"`     // Repeat.Min rounds, capacity and builds not yet made
+	EstimateMax Duration                      `json:"estimate_max_s"` // Repeat.Max rounds
 }
 
 // StateChange is the change of one knob by one state, for people: Now is the value on the host before the campaign.

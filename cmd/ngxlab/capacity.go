@@ -35,6 +35,7 @@ func newCapacity(a *app) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the result as an object")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "agree to more than four hours")
+	noInstallFlag(cmd, &o.noInstall)
 	return cmd
 }
 
@@ -62,8 +63,9 @@ func measureCapacity(ctx context.Context, a *app, file string, o runOptions) err
 		return &hinted{err: fmt.Errorf("%s: %w", file, errNoCapacity), hint: "add a section \"capacity:\"; \"ngxlab init\" writes a file with an example"}
 	}
 	id := campaignID(x, a.now())
+	o.seed = seedOf(x, id)
 	return a.withFleet(ctx, x, func(f *fleet) error {
-		pl, err := a.prepare(ctx, f, x, id, seedOf(x, id))
+		pl, err := a.prepare(ctx, f, x, id, o)
 		if err != nil {
 			return err
 		}

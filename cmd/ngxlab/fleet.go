@@ -109,8 +109,9 @@ func (f *fleet) claim(ctx context.Context, c lab.CampaignID) error {
 	})
 }
 
-// facts asks every host what the experiment needs to know, for which it runs the verify commands.
-func (f *fleet) facts(ctx context.Context, x lab.Experiment) (map[lab.HostName]lab.Facts, error) {
+// facts asks every host what the experiment needs to know, for which it runs the verify commands. With noInstall no host
+// can install anything.
+func (f *fleet) facts(ctx context.Context, x lab.Experiment, noInstall bool) (map[lab.HostName]lab.Facts, error) {
 	answers, queries := make([]lab.Facts, len(f.machines)), make([]lab.FactsQuery, len(f.machines))
 	bound := answerTimeout
 	for i, h := range x.Hosts {
@@ -124,6 +125,9 @@ func (f *fleet) facts(ctx context.Context, x lab.Experiment) (map[lab.HostName]l
 	all := map[lab.HostName]lab.Facts{}
 	for i, h := range f.x.Hosts {
 		answers[i].Host = h.Name
+		if noInstall {
+			answers[i].CanInstall, answers[i].NoInstall = false, true
+		}
 		all[h.Name] = answers[i]
 	}
 	return all, err

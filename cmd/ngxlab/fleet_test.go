@@ -165,7 +165,7 @@ func TestCommandsOfAQueryHaveTheirTime(t *testing.T) {
 			}
 		}
 		f := &fleet{x: x, machines: []*machine{{facts: answers}}}
-		if _, err := f.facts(t.Context(), x); err != nil {
+		if _, err := f.facts(t.Context(), x, false); err != nil {
 			t.Error(err)
 		}
 	})

@@ -114,6 +114,7 @@ type fakeHost struct {
 	holder     lab.Holder
 	cleaned    lab.Cleaned
 	cleanErr   error
+	tries      func(lab.Trial) (lab.Tried, error) // nil: nothing is built yet
 	claimed    []lab.CampaignID
 	closed     int
 }
@@ -133,6 +134,13 @@ func (h *fakeHost) Build(context.Context, lab.Recipe, io.Writer) (lab.Build, err
 	return lab.Build{}, errNoTools
 }
 
+func (h *fakeHost) try(_ context.Context, t lab.Trial) (lab.Tried, error) {
+	if h.tries == nil {
+		return lab.Tried{}, nil
+	}
+	return h.tries(t)
+}
+
 var errNoTools = errors.New("there is no compiler")
 
 // fakeAttach reaches this machine as h, and no other host.
@@ -149,6 +157,7 @@ func fakeAttach(h *fakeHost) func(context.Context, string, lab.Host) (*machine, 
 			standing: func(context.Context) ([]lab.Standing, error) { return h.standing, nil },
 			holder:   func(context.Context) (lab.Holder, error) { return h.holder, nil },
 			clean:    func(context.Context) (lab.Cleaned, error) { return h.cleaned, h.cleanErr },
+			try:      h.try,
 			close:    func() error { h.closed++; return nil },
 		}, nil
 	}

@@ -12,9 +12,10 @@ import (
 
 // planOptions are the flags of plan.
 type planOptions struct {
-	file string
-	seed uint64
-	json bool
+	file      string
+	seed      uint64
+	json      bool
+	noInstall bool
 }
 
 func newPlan(a *app) *cobra.Command {
@@ -31,7 +32,13 @@ func newPlan(a *app) *cobra.Command {
 	}
 	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "seed of the order (default: made from the file)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the whole plan as JSON")
+	noInstallFlag(cmd, &o.noInstall)
 	return cmd
+}
+
+// noInstallFlag is the flag that forbids packages to be installed.
+func noInstallFlag(cmd *cobra.Command, forbidden *bool) {
+	cmd.Flags().BoolVar(forbidden, "no-install", false, "install no packages on the hosts: refuse a plan that needs some")
 }
 
 // showPlan prints the plan; one that is refused is printed too, with every refusal, and is an error.
@@ -44,7 +51,7 @@ func showPlan(ctx context.Context, a *app, o planOptions) error {
 		if err := a.pendingNote(ctx, f); err != nil {
 			return err
 		}
-		facts, err := f.facts(ctx, x)
+		facts, err := f.facts(ctx, x, o.noInstall)
 		if err != nil {
 			return err
 		}
@@ -53,6 +60,9 @@ func showPlan(ctx context.Context, a *app, o planOptions) error {
 		}
 		pl, err := plan.New(x, facts, o.seed)
 		if err != nil {
+			return err
+		}
+		if pl, err = a.tried(ctx, f, pl); err != nil {
 			return err
 		}
 		return a.printPlan(pl, o)

@@ -52,11 +52,14 @@ func resume(ctx context.Context, a *app, s *store.Store, id string, o runOptions
 		return err
 	}
 	return a.withFleet(ctx, pl.Experiment, func(f *fleet) error {
-		facts, err := a.claimed(ctx, f, pl.Experiment, c.ID)
+		facts, err := a.claimed(ctx, f, pl.Experiment, c.ID, o.noInstall)
 		if err != nil {
 			return err
 		}
 		if pl, err = a.replanned(ctx, s, c, pl, facts); err != nil {
+			return err
+		}
+		if pl, err = a.triedAgain(ctx, f, c, pl); err != nil {
 			return err
 		}
 		if err := allowed(pl, o); err != nil {
@@ -64,6 +67,14 @@ func resume(ctx context.Context, a *app, s *store.Store, id string, o runOptions
 		}
 		return a.conduct(ctx, s, f, c.ID, pl, o)
 	})
+}
+
+// triedAgain is the plan with what builds say of it, unless no server of a state is to be started any more.
+func (a *app) triedAgain(ctx context.Context, f *fleet, c lab.Campaign, pl lab.Plan) (lab.Plan, error) {
+	if c.Parts == pl.Part && c.Runs >= pl.Experiment.Repeat.Max*len(pl.Cells) {
+		return pl, nil // what lacks is of the capacity part
+	}
+	return a.tried(ctx, f, pl)
 }
 
 // replanned is the stored plan while the hosts are what they were, else a new plan for a new part of the campaign.
@@ -90,10 +101,11 @@ func (a *app) replanned(ctx context.Context, s *store.Store, c lab.Campaign, pl 
 	return fresh, nil
 }
 
-// readdressed is the stored plan with the packages that are missing now, and with the addresses at which the hosts are
-// now: a container made anew has another, and is the same host.
+// readdressed is the stored plan with what is missing now and what forbids to have it, and with the addresses at which the
+// hosts are now: a container made anew has another, and is the same host.
 func (a *app) readdressed(pl, fresh lab.Plan) lab.Plan {
-	pl.Packages = fresh.Packages // those installed meanwhile are not installed again
+	pl.Packages, pl.Refused, pl.Warnings = fresh.Packages, fresh.Refused, fresh.Warnings // those installed meanwhile are not installed again
+	pl.Estimate, pl.EstimateMax = fresh.Estimate, fresh.EstimateMax
 	moved := false
 	facts := maps.Clone(pl.Facts)
 	for _, h := range pl.Experiment.Hosts {

@@ -24,10 +24,11 @@ const longCampaign = 4 * time.Hour
 
 // runOptions are the flags of run and resume.
 type runOptions struct {
-	out  string // folder of the report
-	json bool
-	yes  bool
-	seed uint64
+	out       string // folder of the report
+	json      bool
+	yes       bool
+	noInstall bool
+	seed      uint64
 }
 
 func newRun(a *app) *cobra.Command {
@@ -48,6 +49,7 @@ func (o *runOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.out, "out", "", "folder of the report (default out/CAMPAIGN)")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print one event per line as JSON")
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "agree to a campaign of more than four hours")
+	noInstallFlag(cmd, &o.noInstall)
 }
 
 // run plans a new campaign and conducts it.
@@ -61,7 +63,7 @@ func run(ctx context.Context, a *app, file string, o runOptions) error {
 		o.seed = seedOf(x, id)
 	}
 	return a.withFleet(ctx, x, func(f *fleet) error {
-		pl, err := a.prepare(ctx, f, x, id, o.seed)
+		pl, err := a.prepare(ctx, f, x, id, o)
 		if err != nil {
 			return err
 		}
@@ -80,24 +82,29 @@ func campaignID(x lab.Experiment, now time.Time) lab.CampaignID {
 // seedOf is the seed of a campaign; it is never 0, which stands for "not given" in the flags.
 func seedOf(x lab.Experiment, id lab.CampaignID) uint64 { return max(1, lab.Seed(x.Hash, id)) }
 
-// prepare claims the hosts, puts back what was left on them, reads their facts and makes the plan.
-func (a *app) prepare(ctx context.Context, f *fleet, x lab.Experiment, id lab.CampaignID, seed uint64) (lab.Plan, error) {
-	facts, err := a.claimed(ctx, f, x, id)
+// prepare claims the hosts, puts back what was left on them, reads their facts, makes the plan and lets the builds that
+// there are try its configurations.
+func (a *app) prepare(ctx context.Context, f *fleet, x lab.Experiment, id lab.CampaignID, o runOptions) (lab.Plan, error) {
+	facts, err := a.claimed(ctx, f, x, id, o.noInstall)
 	if err != nil {
 		return lab.Plan{}, err
 	}
-	return plan.New(x, facts, seed)
+	pl, err := plan.New(x, facts, o.seed)
+	if err != nil {
+		return pl, err
+	}
+	return a.tried(ctx, f, pl)
 }
 
 // claimed takes the hosts for the campaign and reads their facts as they are when nothing is left changed.
-func (a *app) claimed(ctx context.Context, f *fleet, x lab.Experiment, id lab.CampaignID) (map[lab.HostName]lab.Facts, error) {
+func (a *app) claimed(ctx context.Context, f *fleet, x lab.Experiment, id lab.CampaignID, noInstall bool) (map[lab.HostName]lab.Facts, error) {
 	if err := f.claim(ctx, id); err != nil {
 		return nil, err
 	}
 	if err := a.recover(ctx, f); err != nil {
 		return nil, err
 	}
-	return f.facts(ctx, x)
+	return f.facts(ctx, x, noInstall)
 }
 
 // allowed refuses a plan that cannot be carried out, and a long one without --yes.

@@ -23,6 +23,7 @@ type fakeHost struct {
 	name    lab.HostName  // "" = not told in errors
 	loads   *fakeHost     // the target that it loads, nil = itself
 	loaders int           // how many hosts load it, 0 = 1
+	behind  *fakeHost     // its upstream, nil = none
 	latency time.Duration // of the link, one way
 	before  func(n int, call string) error
 	silent  func(n int, call string) bool // from such a call on nothing is answered; nil = never
@@ -46,6 +47,9 @@ type fakeHost struct {
 	lingers     int               // so many times a server that was stopped still listens
 	inForce     map[string]string // what the server runs under; nil = not told
 	builds      map[string]bool   // imported
+	version     string            // of the server that is installed
+	until       context.Context   // what ends the server
+	asked       lab.Watch         // last one that was asked of it with Server
 	armed       map[string][]lab.Command
 	held        int    // by it
 	heldHere    int    // at its server
@@ -117,6 +121,9 @@ func (f *fakeHost) Build(ctx context.Context, r lab.Recipe, log io.Writer) (lab.
 		return lab.Build{}, err
 	}
 	_, err := io.WriteString(log, "configured\ncompiled\n")
+	if r.Installed != "" {
+		return lab.Build{ID: "i-" + f.version, Recipe: r.Name, Binary: r.Installed, Version: f.version}, err
+	}
 	return lab.Build{ID: "b1", Recipe: r.Name, Binary: "/fake/nginx", Version: "1.22.1"}, err
 }
 
@@ -171,7 +178,7 @@ func (f *fakeHost) Serve(ctx context.Context, s lab.Serving) (lab.Server, error)
 		f.t.Errorf("serve %q without a build", s.State)
 	}
 	gone := make(chan struct{})
-	f.serving, f.stopped, f.requests, f.polls = s.State, gone, 0, 0
+	f.serving, f.stopped, f.requests, f.polls, f.until = s.State, gone, 0, 0, ctx
 	f.served = append(f.served, s.State)
 	f.inForce = map[string]string{"config": sha256Hex(s.Config), "binary": s.Build.Binary, "nofile": "1024", "cpus": "0", "backlog": "511"}
 	context.AfterFunc(ctx, func() {
@@ -180,6 +187,10 @@ func (f *fakeHost) Serve(ctx context.Context, s lab.Serving) (lab.Server, error)
 		f.mu.Unlock()
 		close(gone)
 	})
+	if s.Command != nil {
+		delete(f.inForce, "config")
+		return lab.Server{Serving: s.State, Master: 100, Tree: true, Probes: map[string]lab.Probe{"/": {Status: 200, HeaderBytes: 240, BodyBytes: 1024}}}, nil
+	}
 	return lab.Server{
 		Serving: s.State, Master: 100, Workers: []int{101}, NofileSoft: 1024, Backlog: fakeBacklog,
 		Probes: map[string]lab.Probe{"/": {Status: 200, HeaderBytes: 240, BodyBytes: 1024}},
@@ -202,7 +213,7 @@ func (f *fakeHost) Arm(ctx context.Context, cs []lab.Command) (lab.Armed, error)
 	}
 	id := fmt.Sprint(len(f.calls))
 	f.armed[id] = cs
-	f.onTarget(func(t *fakeHost) { t.base, t.baseCPUS, t.ended = t.requests, t.cpuS, 0 })
+	f.onTarget(func(t *fakeHost) { t.base, t.baseCPUS, t.ended = t.requests, t.cpuS, 0; t.behindEnded(0) })
 	return lab.Armed{ID: id, PIDs: []int{200}}, nil
 }
 
@@ -252,10 +263,23 @@ func (f *fakeHost) Fire(ctx context.Context, a lab.Armed, at lab.Instant) ([]lab
 			t.requests += fakeRequests
 			t.cpuS += fakeCPUS / float64(max(1, t.loaders))
 			t.ended = p.Ended.Add(t.clock().Sub(f.clock()))
+			t.behindEnded(p.Ended.Add(t.clock().Sub(f.clock())))
 		})
 		processes = append(processes, p)
 	}
 	return processes, nil
+}
+
+// behindEnded tells its upstream when, by its own clock, what was fired last has ended.
+func (f *fakeHost) behindEnded(at lab.Instant) {
+	if f.behind == nil {
+		return
+	}
+	f.behind.mu.Lock()
+	defer f.behind.mu.Unlock()
+	if f.behind.ended = 0; at > 0 {
+		f.behind.ended = at.Add(f.behind.clock().Sub(f.clock()))
+	}
 }
 
 // onTarget changes the target of the load; f is locked.

@@ -88,6 +88,13 @@ func (f *fakeHost) sampleAt(w lab.Watch, at lab.Instant, requests, cpuS float64)
 		if f.heldHere > 0 {
 			s.Status.Active = 1 + f.heldHere
 		}
+		if w.StatusPort == 0 {
+			s.Status = nil
+		}
+		if w.ServedBy != nil {
+			s.Served = &lab.Served{Requests: uint64(requests) + f.polls, Polls: f.polls, PerPoll: 1}
+		}
+		f.asked = w
 	}
 	if w.Once && w.Server {
 		s.InForce = maps.Clone(f.inForce)

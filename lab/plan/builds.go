@@ -76,6 +76,20 @@ func (p *planner) refuseMissing(host lab.HostName, r lab.Recipe) {
 	}
 }
 
+// upstreamApart refuses an upstream on the host of a target: a host runs one server at a time.
+func (p *planner) upstreamApart() {
+	u := p.e.Server.Upstream
+	for _, target := range p.targets {
+		if u != nil && u.Host == target.Name {
+			p.refuse(lab.Refusal{
+				Host: u.Host, Path: "server.upstream.host", Fatal: true,
+				Reason: fmt.Sprintf("%s is a target, and a host runs one server at a time", u.Host),
+				Cure:   "give the upstream a host of its own: another machine, or a container (docker: {}, roles: [upstream])",
+			})
+		}
+	}
+}
+
 // users refuses users that a host does not have, or that a server there cannot become.
 func (p *planner) users() {
 	for _, h := range p.e.Hosts {

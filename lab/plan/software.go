@@ -38,6 +38,7 @@ func (p *planner) software() error {
 	}
 	p.users()
 	p.upstreamKnobs()
+	p.upstreamApart()
 	return nil
 }
 

@@ -179,7 +179,8 @@ func badShare(o Observation, m lab.Metric, what, advice string) lab.Finding {
 	return with(found(lab.Note, advice, "%s", evidence), values)
 }
 
-// lengthMismatch holds the bytes read against the probe: neither tool checks a body. Over TLS both count what is decrypted (wrk 4.1.0 and ab 2.3 against a server of known lengths).
+// lengthMismatch holds the bytes read against the probe: neither tool checks a body. Over TLS both count what is
+// decrypted (wrk 4.1.0 and ab 2.3 against a server of known lengths).
 func lengthMismatch(o Observation) lab.Finding {
 	n, probe := o.Figures[lab.Requests], o.Server.Probe
 	read, each := of(o.Figures, lab.BodyBytes), float64(probe.BodyBytes)

@@ -20,6 +20,7 @@ func writePlan(w io.Writer, pl lab.Plan) error {
 	}
 	planHosts(p, pl)
 	planSoftware(p, pl)
+	planServer(p, pl)
 	planStates(p, pl)
 	planLoads(p, pl)
 	planRounds(p, pl)
@@ -91,47 +92,6 @@ func bounds(f lab.Facts) []string {
 		parts = append(parts, "at most "+size(float64(f.CgroupBytes))+" memory")
 	}
 	return parts
-}
-
-func planSoftware(p *page, pl lab.Plan) {
-	p.heading("Software")
-	for _, h := range pl.Experiment.Hosts {
-		switch packages := pl.Packages[h.Name]; {
-		case len(packages) > 0:
-			p.line("  %s: installs the packages %s", h.Name, strings.Join(packages, " "))
-		case len(pl.Fatal()) > 0 && !pl.Facts[h.Name].CanInstall:
-			p.line("  %s: no package can be installed", h.Name) // what lacks is among the refusals
-		default:
-			p.line("  %s: no package has to be installed", h.Name)
-		}
-	}
-	for _, r := range pl.Builds {
-		p.line("  build %s: %s from %s", r.Name, strings.TrimSpace(r.Flavor+" "+r.Version), sources(r.Sources))
-		if len(r.Modules) > 0 {
-			p.line("    modules %s", strings.Join(r.Modules, ", "))
-		}
-		if len(r.Flags) > 0 {
-			p.line("    ./configure %s", commandLine(r.Flags))
-		}
-	}
-}
-
-// sources prints the places that a build's source is taken from, in the order in which they are tried.
-func sources(all []lab.BuildSource) string {
-	var parts []string
-	for _, s := range all {
-		switch {
-		case s.Debian != "":
-			parts = append(parts, strings.TrimSpace("the Debian source package "+s.Debian+" "+s.Suite))
-		case s.Path != "":
-			parts = append(parts, s.Path)
-		case s.Git != "":
-			parts = append(parts, s.Git+" at "+s.Commit)
-		default:
-			parts = append(parts, s.URL)
-		}
-	}
-	return strings.Join(parts, ", else ")
 }
 
 func planLoads(p *page, pl lab.Plan) {

@@ -13,6 +13,7 @@ import (
 
 	"ngxlab/lab"
 	"ngxlab/lab/load"
+	"ngxlab/lab/observe"
 	"ngxlab/lab/verdict"
 	"ngxlab/store"
 )
@@ -120,8 +121,8 @@ func verifyFigures(pl lab.Plan, r lab.Run) []string {
 func served(r lab.Run) []load.Served {
 	var counts []load.Served
 	for _, s := range r.Samples {
-		if s.Host == r.Cell.Target && s.Status != nil {
-			counts = append(counts, load.Served{At: s.At, Requests: float64(s.Status.Requests) - float64(s.Status.Polls)})
+		if n, known := observe.Requests(s); known && s.Host == r.Cell.Target {
+			counts = append(counts, load.Served{At: s.At, Requests: n})
 		}
 	}
 	return counts

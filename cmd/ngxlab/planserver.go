@@ -1,0 +1,131 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"ngxlab/lab"
+)
+
+// planServer prints what is started: one server for each build, as it is in the first of its states.
+func planServer(p *page, pl lab.Plan) {
+	seen := map[string]bool{}
+	for _, s := range pl.Servings {
+		if seen[s.Recipe] {
+			continue
+		}
+		if len(seen) == 0 {
+			p.heading("Server")
+		}
+		seen[s.Recipe] = true
+		p.line("  %s: %s", s.Recipe, servedAs(pl.Experiment.Server, s))
+		planServing(p, "    ", s)
+		if up := s.Upstream; up != nil && pl.Experiment.Server.Upstream != nil {
+			behind := pl.Experiment.Server.Upstream
+			p.line("    passes requests to %s on %s: %s; %s", up.Recipe, up.Target, servedAs(behind.Server, *up), kept(behind.KeepAlive))
+			planServing(p, "      ", *up)
+		}
+	}
+}
+
+// servedAs says what a server answers, and where.
+func servedAs(spec lab.ServerSpec, s lab.Serving) string {
+	parts := []string{fmt.Sprintf("port %d", s.Port)}
+	if s.StatusPort != 0 {
+		parts[0] += fmt.Sprintf(", stub_status on port %d", s.StatusPort)
+	}
+	switch {
+	case s.Command != nil:
+		parts = append(parts, "started by a command")
+	case s.Template:
+		parts = append(parts, "a template of "+count(len(spec.Template), "file"))
+	default:
+		parts = append(parts, strings.TrimSpace("site "+spec.Site+bodies(spec)))
+	}
+	if s.User != "" {
+		parts = append(parts, "user "+s.User)
+	}
+	return joined(append(parts, tlsPlan(s.TLS)...))
+}
+
+// bodies are the generated bodies of a site, smallest first.
+func bodies(spec lab.ServerSpec) string {
+	if len(spec.Bodies) == 0 {
+		return ""
+	}
+	paths := slices.SortedFunc(maps.Keys(spec.Bodies), func(a, b string) int {
+		return cmp.Or(cmp.Compare(spec.Bodies[a], spec.Bodies[b]), strings.Compare(a, b))
+	})
+	for i, path := range paths {
+		paths[i] += " of " + size(float64(spec.Bodies[path]))
+	}
+	return " with " + joined(paths)
+}
+
+// tlsPlan says how a server speaks TLS; nothing of one that does not.
+func tlsPlan(t *lab.TLS) []string {
+	if t == nil {
+		return nil
+	}
+	parts := []string{fmt.Sprintf("TLS with an %s key", strings.ToUpper(t.Key))}
+	if t.HTTP2 {
+		parts = append(parts, "HTTP/2")
+	}
+	if t.HTTP3 {
+		parts = append(parts, "HTTP/3")
+	}
+	return parts
+}
+
+// kept says what a proxy does with its connections to the upstream.
+func kept(connections int) string {
+	if connections == 0 {
+		return "a new connection for each request"
+	}
+	return fmt.Sprintf("each worker keeps %s to it", count(connections, "idle connection"))
+}
+
+// planServing prints how a command runs a server, where requests are counted, and what they wait.
+func planServing(p *page, indent string, s lab.Serving) {
+	if c := s.Command; c != nil {
+		p.line("%sstart: %s", indent, commandLine(c.Start))
+		p.line("%sstop: %s", indent, stopping(*c))
+		if len(c.Env) > 0 {
+			p.line("%senvironment: %s", indent, environment(c.Env))
+		}
+	}
+	by := s.CountedBy()
+	if by == "" {
+		by = "nobody: whether the tool's count is right cannot be told"
+	}
+	p.line("%srequests are counted by %s", indent, by)
+	if s.DelayS > 0 {
+		at := ""
+		if s.AtOnce > 0 {
+			at = fmt.Sprintf(", %d at once", s.AtOnce)
+		}
+		p.line("%seach request waits %s by design%s", indent, seconds(s.DelayS), at)
+	}
+}
+
+// stopping says how a command's server is ended.
+func stopping(c lab.ServerCommand) string {
+	if len(c.Stop) > 0 {
+		return commandLine(c.Stop)
+	}
+	if c.Signal == "" {
+		return "signal TERM"
+	}
+	return "signal " + c.Signal
+}
+
+func environment(env map[string]string) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		all = append(all, name+"="+env[name])
+	}
+	return strings.Join(all, " ")
+}

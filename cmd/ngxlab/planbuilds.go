@@ -147,7 +147,7 @@ func becomes(pl lab.Plan, r lab.Recipe, host, first lab.HostName, further bool) 
 		return "taken from packages, about " + span(makingTime(pl, r))
 	}
 	compiler := r.Compiler
-	if compiler == "" {
+	if compiler == "" && r.IsNginx() { // what makes a program of one's own, its commands say
 		compiler = pl.Facts[host].Compiler
 	}
 	return fmt.Sprintf("will be compiled, about %s%s", span(makingTime(pl, r)), prefixed(", with ", compiler))

@@ -23,6 +23,9 @@ func planServer(p *page, pl lab.Plan) {
 		seen[s.Recipe] = true
 		p.line("  %s: %s", s.Recipe, servedAs(pl.Experiment.Server, s))
 		planServing(p, "    ", s)
+		if delays := delaysOf(pl, s.Recipe); len(delays) > 0 {
+			p.line("    each request waits %s by design%s", strings.Join(delays, " or "), atOnceText(s))
+		}
 		if up := s.Upstream; up != nil && pl.Experiment.Server.Upstream != nil {
 			behind := pl.Experiment.Server.Upstream
 			p.line("    passes requests to %s on %s: %s; %s", up.Recipe, up.Target, servedAs(behind.Server, *up), kept(behind.KeepAlive))
@@ -88,7 +91,7 @@ func kept(connections int) string {
 	return fmt.Sprintf("each worker keeps %s to it", count(connections, "idle connection"))
 }
 
-// planServing prints how a command runs a server, where requests are counted, and what they wait.
+// planServing prints how a command runs a server, and where its requests are counted.
 func planServing(p *page, indent string, s lab.Serving) {
 	if c := s.Command; c != nil {
 		p.line("%sstart: %s", indent, commandLine(c.Start))
@@ -102,13 +105,24 @@ func planServing(p *page, indent string, s lab.Serving) {
 		by = "nobody: whether the tool's count is right cannot be told"
 	}
 	p.line("%srequests are counted by %s", indent, by)
-	if s.DelayS > 0 {
-		at := ""
-		if s.AtOnce > 0 {
-			at = fmt.Sprintf(", %d at once", s.AtOnce)
+}
+
+// delaysOf are the times that requests wait by design in the states of a build, in their order.
+func delaysOf(pl lab.Plan, recipe string) []string {
+	var all []string
+	for _, s := range pl.Servings {
+		if text := seconds(s.DelayS); s.Recipe == recipe && s.DelayS > 0 && !slices.Contains(all, text) {
+			all = append(all, text)
 		}
-		p.line("%seach request waits %s by design%s", indent, seconds(s.DelayS), at)
 	}
+	return all
+}
+
+func atOnceText(s lab.Serving) string {
+	if s.AtOnce == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", %d at once", s.AtOnce)
 }
 
 // stopping says how a command's server is ended.

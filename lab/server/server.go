@@ -106,6 +106,7 @@ func started(in Input, hold bool, over []lab.Setting) (lab.Serving, error) {
 		return lab.Serving{}, err
 	}
 	t.into(&s)
+	s.Template = in.Spec.Site == siteTemplate
 	s.Expect = limits(s, placed)
 	for _, p := range placed {
 		s.Expect = append(s.Expect, p.expected())

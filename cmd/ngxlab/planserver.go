@@ -12,7 +12,7 @@ import (
 
 // planServer prints what is started: one server for each build, as it is in the first of its states.
 func planServer(p *page, pl lab.Plan) {
-	seen := map[string]bool{}
+	seen, behind := map[string]bool{}, map[string]bool{}
 	for _, s := range pl.Servings {
 		if seen[s.Recipe] {
 			continue
@@ -26,12 +26,22 @@ func planServer(p *page, pl lab.Plan) {
 		if delays := delaysOf(pl, s.Recipe); len(delays) > 0 {
 			p.line("    each request waits %s by design%s", strings.Join(delays, " or "), atOnceText(s))
 		}
-		if up := s.Upstream; up != nil && pl.Experiment.Server.Upstream != nil {
-			behind := pl.Experiment.Server.Upstream
-			p.line("    passes requests to %s on %s: %s; %s", up.Recipe, up.Target, servedAs(behind.Server, *up), kept(behind.KeepAlive))
-			planServing(p, "      ", *up)
+		if s.Upstream == nil || pl.Experiment.Server.Upstream == nil {
+			continue
 		}
+		planUpstream(p, *pl.Experiment.Server.Upstream, *s.Upstream, behind[s.Upstream.Recipe])
+		behind[s.Upstream.Recipe] = true
 	}
+}
+
+// planUpstream prints what a server passes its requests to, in full when it was not before.
+func planUpstream(p *page, spec lab.Upstream, up lab.Serving, told bool) {
+	if told {
+		p.line("    passes requests to %s on %s, as above", up.Recipe, up.Target)
+		return
+	}
+	p.line("    passes requests to %s on %s: %s; %s", up.Recipe, up.Target, servedAs(spec.Server, up), kept(spec.KeepAlive))
+	planServing(p, "      ", up)
 }
 
 // servedAs says what a server answers, and where.

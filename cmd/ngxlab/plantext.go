@@ -138,7 +138,7 @@ func commandLine(argv []string) string {
 	quoted := make([]string, len(argv))
 	for i, arg := range argv {
 		quoted[i] = arg
-		if arg == "" || strings.ContainsAny(arg, " \t\n'\"$`\\|&;<>()*?[]#~!{}") && !strings.HasPrefix(arg, "{work}") {
+		if arg == "" || strings.ContainsAny(arg, " \t\n'\"$`\\|&;<>()*?[]#~!") || strings.Contains(arg, "{") && strings.Contains(arg, ",") {
 			quoted[i] = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ngxlab/lab"
+	"ngxlab/lab/load"
 	"ngxlab/lab/plan"
 )
 
@@ -38,7 +39,7 @@ func (a *app) tried(ctx context.Context, f *fleet, pl lab.Plan) (lab.Plan, error
 	pl = plan.WithTrials(pl, all)
 	pl.Built = builtAlready(pl, all)
 	pl.Warnings = append(slices.Clip(pl.Warnings), differing(pl)...)
-	return pl, nil
+	return withoutTools(pl), nil
 }
 
 // trialsOf are the answers of one host for the servers of all states that it runs; each configuration of a build is tried
@@ -113,6 +114,41 @@ func builtAlready(pl lab.Plan, tried []plan.Trial) map[string]map[lab.HostName]l
 	return all
 }
 
+// withoutTools is the plan without the packages that only builds are made with which their hosts have already, and without
+// the refusals to have them.
+func withoutTools(pl lab.Plan) lab.Plan {
+	packages := map[lab.HostName][]string{}
+	for host, all := range pl.Packages {
+		left := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return onlyToBuild(pl, host, name) })
+		if len(left) > 0 {
+			packages[host] = left
+		}
+	}
+	pl.Packages = packages
+	pl.Refused = slices.DeleteFunc(slices.Clone(pl.Refused), func(r lab.Refusal) bool {
+		name, ofBuild := strings.CutPrefix(r.Path, "builds.")
+		_, has := pl.Built[name][r.Host]
+		return ofBuild && has && r.Host != "" // what a host lacks to make it, as plan.New says it
+	})
+	return pl
+}
+
+// onlyToBuild reports whether a package is there for builds that the host has, and for nothing else.
+func onlyToBuild(pl lab.Plan, host lab.HostName, name string) bool {
+	spared := false
+	for _, r := range pl.Builds {
+		if !r.Compiled() || !slices.Contains(r.Packages, name) || !slices.Contains(buildHosts(pl, r.Name), host) {
+			continue
+		}
+		if _, has := pl.Built[r.Name][host]; !has {
+			return false
+		}
+		spared = true
+	}
+	isTool := func(t load.Tool) bool { return t.Package == name }
+	return spared && !slices.ContainsFunc(load.Tools(), isTool)
+}
+
 // differing warns of installed servers that are not the same on all targets: their figures then differ by more than the
 // hosts.
 func differing(pl lab.Plan) []lab.Warning {
@@ -129,7 +165,7 @@ func differing(pl lab.Plan) []lab.Warning {
 			}
 		}
 		if len(ids) > 1 {
-			text := fmt.Sprintf("the targets do not run the same %s: each has its own installed (%s)", r.Name, strings.Join(texts, ", "))
+			text := fmt.Sprintf("the targets do not run the same build %q: each has its own installed (%s)", r.Name, strings.Join(texts, ", "))
 			all = append(all, lab.Warning{Path: "builds." + r.Name + ".installed", Text: text})
 		}
 	}

@@ -10,6 +10,7 @@ type Hold struct {
 	Processes   int        `json:"processes"`
 	Sources     []string   `json:"sources,omitempty"` // source addresses; default the route's own
 	Campaign    CampaignID `json:"campaign,omitempty"`
+	TLS         bool       `json:"tls,omitempty"` // the server speaks TLS: one connection is tried and let go, none are held
 }
 
 // Held is what became of a Hold.

@@ -53,6 +53,9 @@ func (h *Holder) Hold(ctx context.Context, want lab.Hold) (lab.Held, error) {
 	if want.Connections <= 0 {
 		return lab.Held{TookS: time.Since(start).Seconds()}, h.end(endTimeout)
 	}
+	if want.TLS {
+		return try(ctx, want)
+	}
 	if err := h.prepare(ctx, want); err != nil {
 		return lab.Held{}, errors.Join(err, h.end(endTimeout))
 	}

@@ -1,6 +1,7 @@
 package conduct
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,11 +53,16 @@ func (c *campaign) users(recipe lab.Recipe, of []lab.HostName) []lab.HostName {
 	return all
 }
 
-// families are the hosts that can share a binary, each in the fixed order. A host of unknown kind is alone.
+// families are the hosts that can share a binary, each in the fixed order, targets first: they are what a binary is made
+// on. A host of unknown kind is alone.
 func (c *campaign) families() [][]lab.HostName {
 	var families [][]lab.HostName
 	at := map[kin]int{}
-	for _, name := range c.names() {
+	names := c.names()
+	slices.SortStableFunc(names, func(a, b lab.HostName) int {
+		return cmp.Compare(c.behindTargets(a), c.behindTargets(b))
+	})
+	for _, name := range names {
 		k := kin{c.plan.Facts[name].Distribution, c.plan.Facts[name].Architecture}
 		i, known := at[k]
 		if !known || k.distribution == "" || k.architecture == "" {
@@ -67,6 +73,14 @@ func (c *campaign) families() [][]lab.HostName {
 		families[i] = append(families[i], name)
 	}
 	return families
+}
+
+// behindTargets is 0 of a target, else 1.
+func (c *campaign) behindTargets(name lab.HostName) int {
+	if c.has(name, lab.RoleTarget) {
+		return 0
+	}
+	return 1
 }
 
 // buildFor makes a recipe on the first host and copies it to the others. What is installed every host has by itself.

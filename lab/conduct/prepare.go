@@ -66,7 +66,7 @@ func (c *campaign) rehearse(ctx context.Context) error {
 func (c *campaign) rehearsals() []rehearsal {
 	var all []rehearsal
 	for _, serving := range c.plan.Servings {
-		all = append(all, rehearsal{serving, c.connection(), c.stateRefusal})
+		all = append(all, rehearsal{serving, c.connection(serving), c.stateRefusal})
 	}
 	if c.plan.Capacity == nil {
 		return all
@@ -78,8 +78,8 @@ func (c *campaign) rehearsals() []rehearsal {
 }
 
 // connection is the kind of connection by which load hosts try a server.
-func (c *campaign) connection() lab.HoldKind {
-	if c.plan.Experiment.Server.Site == "sleep" {
+func (c *campaign) connection(s lab.Serving) lab.HoldKind {
+	if c.plan.Experiment.Server.Site == "sleep" || s.DelayS > 0 {
 		return lab.HoldActive // its answers may take as long as they like
 	}
 	return lab.HoldIdle

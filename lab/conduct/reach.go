@@ -43,7 +43,7 @@ func (c *campaign) loaders(target lab.HostName) []lab.HostName {
 // connection go.
 func (c *campaign) reach(ctx context.Context, name lab.HostName, s lab.Serving, kind lab.HoldKind) error {
 	hold := lab.Hold{
-		Kind: kind, Address: c.loadAddress(s), URL: s.URLs[0], Connections: 1, Processes: 1, Campaign: c.id,
+		Kind: kind, Address: c.loadAddress(s), URL: s.URLs[0], Connections: 1, Processes: 1, Campaign: c.id, TLS: s.TLS != nil,
 	}
 	held, err := c.hosts[name].Hold(ctx, hold)
 	released := c.release(ctx, name)

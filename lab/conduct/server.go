@@ -36,7 +36,7 @@ func (c *campaign) running(ctx context.Context, round int, s lab.Serving) (*runn
 	}
 	r := &running{serving: s, server: server, stop: stop, inForce: map[lab.HostName]map[string]string{}}
 	c.servers[s.Target] = r
-	err = c.reached(ctx, s, c.connection())
+	err = c.reached(ctx, s, c.connection(s))
 	c.exempt(time.Since(begin))
 	return r, err
 }

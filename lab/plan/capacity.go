@@ -25,6 +25,12 @@ func (p *planner) capacity() error {
 		return nil
 	}
 	target := p.targets[0]
+	if p.e.Server.TLS != nil {
+		p.refuse(lab.Refusal{
+			Host: target.Name, Path: "capacity", Fatal: true, Reason: "connections are held without TLS, which the server asks for",
+			Cure: "measure the capacity of the same server without tls, in an experiment of its own",
+		})
+	}
 	s := p.capacityState(*spec, target.Name)
 	c := &lab.CapacityPlan{
 		Target: target.Name, LoadHosts: p.holdingHosts(target.Name), State: s.Name, Servings: map[lab.HoldKind]lab.Serving{},

@@ -109,7 +109,7 @@ func (a *realAgent) busy(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(source, "configure"), []byte(configure), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	a.begin(t, wire.PathBuild, lab.Recipe{Name: "slow", Sources: []lab.BuildSource{{Path: source}}})
+	a.begin(t, wire.PathBuild, lab.Recipe{Name: "slow", Flavor: lab.FlavorNginx, Binary: "objs/nginx", Sources: []lab.BuildSource{{Path: source}}})
 	s, err := server.Serving(server.Input{
 		Spec: lab.ServerSpec{Port: testlab.FreePort(t), Site: "file", BodyBytes: 1 << 10}, State: lab.State{Name: "baseline"},
 		Target: lab.Host{Name: "here", Local: true}, Recipe: testlab.Recipe(),

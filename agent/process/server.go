@@ -7,10 +7,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -312,10 +314,36 @@ func (sv *serving) dump(ctx context.Context) (refused string, err error) {
 	if err != nil {
 		return "", err
 	}
+	if p.Exit != 0 && bytes.Contains(p.Stderr, []byte(noDump)) {
+		return sv.tested(ctx)
+	}
 	if p.Exit != 0 {
 		return strings.TrimSpace(sv.placeless(p.Stderr)), nil
 	}
 	sv.server.Effective = sv.placeless(p.Stdout)
+	return "", nil
+}
+
+// noDump is what nginx before 1.9.2, and Tengine made from it, say to -T.
+const noDump = `invalid option: "T"`
+
+// tested is dump with a server that only tests a configuration: it is then kept as it was written.
+func (sv *serving) tested(ctx context.Context) (refused string, err error) {
+	c := sv.command()
+	c.Argv = append(c.Argv, "-t", "-q")
+	p, err := sv.r.Run(ctx, c, nil)
+	if err != nil {
+		return "", err
+	}
+	if p.Exit != 0 {
+		return strings.TrimSpace(sv.placeless(p.Stderr)), nil
+	}
+	text := fileHeading + filepath.Join(sv.prefix, "nginx.conf") + ":\n" + sv.loading() + sv.place(sv.asked.Config) + "\n"
+	files := sv.files()
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		text += fileHeading + filepath.Join(sv.prefix, name) + ":\n" + sv.place(files[name]) + "\n"
+	}
+	sv.server.Effective = sv.placeless([]byte(text))
 	return "", nil
 }
 

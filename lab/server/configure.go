@@ -28,6 +28,9 @@ func configured(in Input, hold bool, over []lab.Setting) (tree, []placed, error)
 		begin = templated
 	}
 	t, err := begin(in, hold)
+	if err == nil {
+		t.files, err = temporary(t.files, in.Recipe)
+	}
 	if err != nil {
 		return tree{}, nil, err
 	}
@@ -41,6 +44,26 @@ func configured(in Input, hold bool, over []lab.Setting) (tree, []placed, error)
 		}
 	}
 	return t, list, nil
+}
+
+// temporary gives a server that the lab has not compiled its own places for what it buffers on the disk: the distribution's
+// are directories of the host that may not be there, and are not ours (debian/rules of nginx: --http-client-body-temp-path=…).
+func temporary(f nginxconf.Files, r lab.Recipe) (nginxconf.Files, error) {
+	if r.Compiled() {
+		return f, nil
+	}
+	http := paths["http"]
+	for _, what := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		name := what + "_temp_path"
+		_, given, err := f.Value(http, name)
+		if err == nil && !given {
+			f, err = f.Set(http, name, name)
+		}
+		if err != nil {
+			return f, err
+		}
+	}
+	return f, nil
 }
 
 // rendered is the configuration of a site of the lab's own.

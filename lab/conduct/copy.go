@@ -24,11 +24,11 @@ func (c *campaign) build(ctx context.Context) error {
 	for _, recipe := range c.plan.Builds {
 		c.builds[recipe.Name] = map[lab.HostName]lab.Build{}
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	group, making := errgroup.WithContext(ctx)
 	for _, family := range c.families() {
 		group.Go(func() error {
 			for _, recipe := range c.plan.Builds {
-				if err := c.buildFor(ctx, recipe, c.users(recipe, family)); err != nil {
+				if err := c.buildFor(making, recipe, c.users(recipe, family)); err != nil {
 					return err
 				}
 			}

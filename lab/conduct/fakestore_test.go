@@ -2,6 +2,7 @@ package conduct
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"ngxlab/lab"
@@ -53,4 +54,7 @@ func (s *fakeStore) Commit(_ context.Context, _ lab.CampaignID, r lab.Record) er
 	return nil
 }
 
-func (s *fakeStore) Event(context.Context, lab.CampaignID, lab.Event) error { return s.refuse("event") }
+// Event takes nothing under a context that has ended, as a real store.
+func (s *fakeStore) Event(ctx context.Context, _ lab.CampaignID, _ lab.Event) error {
+	return errors.Join(ctx.Err(), s.refuse("event"))
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -153,7 +154,7 @@ func becomes(pl lab.Plan, r lab.Recipe, host, first lab.HostName, further bool) 
 	return fmt.Sprintf("will be compiled, about %s%s", span(makingTime(pl, r)), prefixed(", with ", compiler))
 }
 
-// buildHosts are those that a server of a build runs on, by name.
+// buildHosts are those that a server of a build runs on: targets by name, then those of upstreams.
 func buildHosts(pl lab.Plan, build string) []lab.HostName {
 	hosts := map[lab.HostName]bool{}
 	for _, s := range pl.Servings {
@@ -163,7 +164,15 @@ func buildHosts(pl lab.Plan, build string) []lab.HostName {
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(hosts))
+	all := slices.Sorted(maps.Keys(hosts))
+	behindTargets := func(name lab.HostName) int {
+		if slices.ContainsFunc(pl.Experiment.Hosts, func(h lab.Host) bool { return h.Name == name && h.Has(lab.RoleTarget) }) {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(all, func(a, b lab.HostName) int { return cmp.Compare(behindTargets(a), behindTargets(b)) })
+	return all
 }
 
 // buildFamilies are the hosts of a build that share a binary: the first makes it, the others get copies. Of an installed one

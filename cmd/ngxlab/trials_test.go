@@ -253,3 +253,11 @@ func TestServersOfAProxyAreTriedEachOnItsHost(t *testing.T) {
 		t.Errorf("%d trials with %d answers on the target", len(asked), len(trials))
 	}
 }
+
+func TestBuildsAreToldToBeMadeOnTargetsFirst(t *testing.T) {
+	pl := serversPlan(t)
+	pl.Servings[0].Upstream.Recipe = "nginx"
+	if got := fmt.Sprint(buildFamilies(pl, "nginx")); got != "[[web web2 back]]" {
+		t.Errorf("families are %s", got)
+	}
+}

@@ -45,8 +45,8 @@ func TestBadExperimentIsToldByFileLineAndCure(t *testing.T) {
 		{"fewer requests than connections", []string{"tool: wrk, connections: 10, keepalive: true, duration: 1s,", "tool: ab, connections: 10, keepalive: true, requests: 5,"}, 12, "5 requests are fewer than 10 connections", "at least 20 per connection"},
 		{"requests of a tool without", []string{"duration: 1s,", "requests: 500,"}, 12, "cannot send a fixed number", "use ab"},
 		{"port in use", []string{"port: " + port, "port: " + taken}, 7, "port " + taken + " on here is in use", "choose another port"},
-		{"refused by nginx -t", []string{"name: kernel,", "name: kernel, nginx: {http.client_header_timeout: never},"}, 10, `nginx refuses the configuration: `, "correct it there"},
-		{"server section refused by nginx -t", []string{"body: 1KiB}", "body: 1KiB, nginx: {aio: maybe}}"}, 7, `"aio" directive invalid value`, "correct it there"},
+		{"refused by nginx -t", []string{"name: kernel,", "name: kernel, nginx: {http.client_header_timeout: never},"}, 10, `build "nginx" refuses the configuration: [emerg] "client_header_timeout" directive invalid value`, "correct or leave out what it names"},
+		{"server section refused by nginx -t", []string{"body: 1KiB}", "body: 1KiB, nginx: {aio: maybe}}"}, 7, `[emerg] "aio" directive invalid value`, "correct or leave out what it names"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m.t = t

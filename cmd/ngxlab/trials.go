@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -42,6 +43,10 @@ func (a *app) tried(ctx context.Context, f *fleet, pl lab.Plan) (lab.Plan, error
 	return withoutTools(pl), nil
 }
 
+// logStamp is what nginx writes before a message: time, level, and the number of its process (ngx_log.c). Without time and
+// number, equal words are equal.
+var logStamp = regexp.MustCompile(`(?m)^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d (\[[a-z]+\] )\d+#\d+: `)
+
 // trialsOf are the answers of one host for the servers of all states that it runs; each configuration of a build is tried
 // once.
 func trialsOf(ctx context.Context, m *machine, pl lab.Plan, host lab.HostName) ([]plan.Trial, error) {
@@ -56,6 +61,7 @@ func trialsOf(ctx context.Context, m *machine, pl lab.Plan, host lab.HostName) (
 			if answer, err = m.try(ctx, t); err != nil {
 				return all, err
 			}
+			answer.Refused = logStamp.ReplaceAllString(answer.Refused, "$1")
 			known[key] = answer
 		}
 		all = append(all, plan.Trial{Target: host, State: one.State, Tried: answer})

@@ -30,14 +30,14 @@ func hasBuilt(refuses, words string, asked *[]lab.Trial) func(lab.Trial) (lab.Tr
 func TestPlanTellsWhatABuildRefuses(t *testing.T) {
 	c := newCommand(t)
 	host, asked := &fakeHost{facts: testFacts()}, []lab.Trial{}
-	host.tries = hasBuilt("access_log off", `unknown directive "access_log" in {prefix}/nginx.conf:12`, &asked)
+	host.tries = hasBuilt("access_log off", "2026/12/01 05:15:33 [emerg] 959#0: unknown directive \"access_log\" in {prefix}/nginx.conf:12\nnginx: test failed", &asked)
 	c.attach = fakeAttach(host)
 	c.write("small.yaml", study)
 	for _, command := range []string{"plan", "run"} {
 		asked = nil
 		code := c.run(command, "DIR/small.yaml")
 		said := c.out.String() + c.err.String()
-		for _, want := range []string{"small.yaml:9:", `build "nginx" refuses the configuration: unknown directive "access_log" in {prefix}/nginx.conf:12`} {
+		for _, want := range []string{"small.yaml:9:", `build "nginx" refuses the configuration: [emerg] unknown directive "access_log" in {prefix}/nginx.conf:12`} {
 			if code != exitFailed || !strings.Contains(said, want) {
 				t.Errorf("%s: exit code %d, %q is missing: %s", command, code, want, said)
 			}

@@ -39,7 +39,11 @@ func newMaker(work string) (m maker, why string, err error) {
 	if err != nil {
 		return m, fmt.Sprintf("compiled as root: there is no user %s", unprivileged), os.Chmod(work, 0o700)
 	}
-	if shut := closedTo(filepath.Dir(work)); shut != "" {
+	real, err := filepath.EvalSymlinks(work) // builds may lie on another disk
+	if err != nil {
+		return m, "", err
+	}
+	if shut := closedTo(filepath.Dir(real)); shut != "" {
 		return m, fmt.Sprintf("compiled as root: user %s cannot enter %s", unprivileged, shut), os.Chmod(work, 0o700)
 	}
 	uid, err := strconv.Atoi(u.Uid)

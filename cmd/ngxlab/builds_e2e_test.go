@@ -152,8 +152,9 @@ steps:
 	m.mustBeAsBefore()
 
 	m.experiment("bad", strings.Replace(study, "build: tengine-2.1, ", "build: nginx-1.6, ", 1))
-	code := m.do("plan", "DIR/bad.yaml")
-	m.mustBeTold(code, 13, `unknown directive "reuse_port"`, "")
+	if said := m.must([]int{exitFailed}, "plan", "DIR/bad.yaml"); !strings.Contains(said, "reuse_port") || !strings.Contains(said, "Tengine") {
+		t.Errorf("of a directive of Tengine for nginx the plan says %s", said)
+	}
 }
 
 // TestPackageAndInstalledServerAreUsedAndTheHostStaysAsItWas serves the distribution's package without installing it, and
@@ -167,7 +168,7 @@ func TestPackageAndInstalledServerAreUsedAndTheHostStaysAsItWas(t *testing.T) {
 	m.experiment("dist", `builds:
   dist: {package: nginx, modules: [echo]}
   here: {installed: DIR/my-nginx}
-server: {build: dist, port: PORT, site: hello}
+server: {build: dist, port: PORT, site: empty-gif}
 ladder: isolated
 steps:
   - {name: package}

@@ -182,7 +182,7 @@ steps: [{name: quick}]
 	m.write("h3.yaml", strings.Replace(string(text), "tls: {key: ecdsa,", "tls: {key: rsa,", 1))
 	m.must(finished, "run", "DIR/h3.yaml", "--out", "DIR/report")
 	run := runOf(t, m.campaign(), "quick")
-	if s := run.Server; s.TLS == nil || s.TLS.Key != lab.KeyRSA || s.TLS.Protocol != "h2" || !strings.HasPrefix(s.TLS.Version, "TLS 1.") || !s.QUIC {
+	if s := run.Server; s.TLS == nil || s.TLS.Key != "RSA 2048 bits" || s.TLS.Protocol != "h2" || !strings.HasPrefix(s.TLS.Version, "TLS 1.") || !s.QUIC {
 		t.Errorf("TLS is %+v, QUIC %v", s.TLS, s.QUIC)
 	}
 	if !slices.Contains(run.Server.Modules, "ngx_http_echo_module") || !slices.Contains(run.Server.Modules, "ngx_http_v3_module") {

@@ -46,10 +46,10 @@ func configured(in Input, hold bool, over []lab.Setting) (tree, []placed, error)
 	return t, list, nil
 }
 
-// temporary gives a server that the lab has not compiled its own places for what it buffers on the disk: the distribution's
-// are directories of the host that may not be there, and are not ours (debian/rules of nginx: --http-client-body-temp-path=…).
+// temporary gives a server out of packages places of its own for what it buffers on the disk: the distribution's are
+// directories that only installing the package makes (debian/rules of nginx: --http-client-body-temp-path=…).
 func temporary(f nginxconf.Files, r lab.Recipe) (nginxconf.Files, error) {
-	if r.Compiled() {
+	if len(r.Package) == 0 {
 		return f, nil
 	}
 	http := paths["http"]

@@ -219,6 +219,7 @@ func TestBuildsThatCannotBeAreRefusedByThePlan(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m := onMachine(t)
+			m.ownBuilds() // what is built already needs no packages
 			m.experiment("bad", "builds:\n  nginx: "+tc.build+"\nserver: {build: nginx, port: PORT, site: empty-gif}\nsteps: [{name: a}]\n")
 			for _, command := range []string{"plan", "run"} {
 				code := m.do(append([]string{command, "DIR/bad.yaml"}, tc.flags...)...)

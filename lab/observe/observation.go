@@ -115,6 +115,7 @@ type ServerView struct {
 	Command           bool      // it was started by a command: none of nginx's counters, limits and log lines are known
 	UpstreamHost      lab.HostName
 	UpstreamRestarted string // as Restarted, of the server that it passes requests to
+	UpstreamBusy      Number // share of the cores that it can use, of the server that it passes requests to
 	Probe             lab.Probe
 }
 

@@ -130,8 +130,28 @@ func server(in Input, s series) ServerView {
 	if up := in.Run.Server.Upstream; up != nil && in.Serving.Upstream != nil {
 		v.UpstreamHost = in.Serving.Upstream.Target
 		v.UpstreamRestarted = replaced(*up, s.of[v.UpstreamHost])
+		v.UpstreamBusy = upstreamBusy(in, s)
 	}
 	return v
+}
+
+// upstreamBusy is the share of the cores that an upstream can use, of those that it used.
+func upstreamBusy(in Input, s series) Number {
+	up := in.Serving.Upstream
+	those, ok := s.edges(up.Target, hasServer)
+	if !ok {
+		return Number{}
+	}
+	cpus := up.CPUs
+	if len(cpus) == 0 {
+		cpus = allCPUs(in, up.Target)
+	}
+	v := ServerView{CPUs: len(cpus), Quota: in.Facts[up.Target].CgroupCPUs, Command: up.Command != nil, Workers: workerCores(those)}
+	cores := those.cores(those.cpuSeconds(isServer))
+	if !cores.Known || v.usable() <= 0 {
+		return Number{}
+	}
+	return known(cores.Value / v.usable())
 }
 
 // isCommand reports whether the server was started by a command: it is then none of nginx.

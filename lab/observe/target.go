@@ -228,6 +228,9 @@ func latencyBound(o Observation) lab.Finding {
 			return quiet("%s was the limit", r.Code)
 		}
 	}
+	if up := o.Server.UpstreamBusy; up.Known && up.Value >= notBusy {
+		return quiet("the upstream on %s used %.2f of the cores that it can use (against %.2f): connections waited for it", o.Server.UpstreamHost, up.Value, notBusy)
+	}
 	share := cores.Value / o.Server.usable()
 	values := map[string]float64{"generator_busy": busy.Value, "server_busy": share, "little_ratio": l.Value, "threshold": notBusy}
 	evidence := fmt.Sprintf("generator %.2f and server %.2f busy, Little's ratio %.2f (each against %.2f)", busy.Value, share, l.Value, notBusy)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -133,15 +134,15 @@ func becomes(pl lab.Plan, r lab.Recipe, host, first lab.HostName, further bool) 
 	b, has := pl.Built[r.Name][host]
 	switch {
 	case has && r.Installed != "":
-		return fmt.Sprintf("installed at %s, %s", b.Binary, b.Version)
+		return joined(said("installed at "+b.Binary, b.Version))
 	case r.Installed != "":
 		return "looked for when the campaign begins"
 	case has && len(r.Package) > 0:
-		return fmt.Sprintf("unpacked before, %s", b.Version)
+		return joined(said("unpacked before", b.Version))
 	case has && b.From != "":
-		return fmt.Sprintf("copied from %s before, %s", b.From, b.Version)
+		return joined(said(fmt.Sprintf("copied from %s before", b.From), b.Version))
 	case has:
-		return fmt.Sprintf("built before, %s, in %s", b.Version, span(time.Duration(b.TookS*float64(time.Second))))
+		return joined(said("built before", b.Version, "in "+seconds(math.Round(10*b.TookS)/10)))
 	case further:
 		return "copied from " + string(first)
 	case len(r.Package) > 0:

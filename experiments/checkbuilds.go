@@ -165,6 +165,8 @@ func (d *decoding) checkSources(path string, sources []lab.BuildSource, texts bo
 		switch {
 		case kinds != 1:
 			d.problem(at, "", "a source is exactly one of url, path, git, debian and text")
+		case s.URL == "" && s.SHA256 != "":
+			d.problem(at, "leave sha256 out: what is at a path is hashed anyway", "sha256 belongs to url")
 		case (s.URL == "") != (s.SHA256 == ""):
 			d.problem(at, "sha256sum FILE prints it", "url and sha256 belong together")
 		case (s.Git == "") != (s.Commit == ""):

@@ -196,7 +196,7 @@ func (sv *serving) ready(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var err error
-	for _, step := range []func(context.Context) error{sv.settled, sv.listening, sv.answering, sv.shaken, sv.quick, sv.probeAll, sv.readBack, sv.steady} {
+	for _, step := range []func(context.Context) error{sv.settled, sv.listening, sv.answering, sv.shaken, sv.quick, sv.probeAll, sv.counted, sv.readBack, sv.steady} {
 		if err = step(bounded); err != nil {
 			break
 		}
@@ -221,12 +221,20 @@ func (sv *serving) ready(ctx context.Context) error {
 // listening polls until all ports accept.
 func (sv *serving) listening(ctx context.Context) error {
 	return sv.until(ctx, func() error {
-		err := accepts(ctx, sv.asked.Port)
+		err := sv.accepted(ctx)
 		if sv.asked.StatusPort > 0 {
 			err = errors.Join(err, accepts(ctx, sv.asked.StatusPort))
 		}
 		return err
 	})
+}
+
+// accepted says when nothing listens on the site's port.
+func (sv *serving) accepted(ctx context.Context) error {
+	if err := accepts(ctx, sv.asked.Port); err != nil {
+		return fmt.Errorf("process %d runs, and nothing answers on port %d: %w", sv.pid, sv.asked.Port, err)
+	}
+	return nil
 }
 
 // until polls until there is no error any more; the last is returned when ctx ends, and died when the server has.

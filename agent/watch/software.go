@@ -5,8 +5,10 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,11 +39,26 @@ func (w *Watcher) softwareFacts(ctx context.Context, q lab.FactsQuery, f *lab.Fa
 			f.ToolVersions[name] = version
 		}
 	}
-	f.CanInstall = canInstall(ctx, f.Root)
+	f.CanInstall, f.Users = canInstall(ctx, f.Root), users(q.Users)
 	if cc := find("cc"); cc != "" {
 		text, _ := say(ctx, cc, "--version")
 		f.Compiler = firstLine(text)
 	}
+}
+
+// users are those asked for that the host's own files have, with their numbers.
+func users(names []string) map[string]int {
+	known := map[string]int{}
+	for _, name := range names {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue // there is none of that name
+		}
+		if uid, err := strconv.Atoi(u.Uid); err == nil {
+			known[name] = uid
+		}
+	}
+	return known
 }
 
 // find is the absolute path of a command; "" when there is none.

@@ -168,7 +168,7 @@ func TestPackageAndInstalledServerAreUsedAndTheHostStaysAsItWas(t *testing.T) {
 	m.experiment("dist", `builds:
   dist: {package: nginx, modules: [echo]}
   here: {installed: DIR/my-nginx}
-server: {build: dist, port: PORT, site: empty-gif}
+server: {build: dist, port: PORT, site: empty-gif, user: nobody}
 ladder: isolated
 steps:
   - {name: package}
@@ -178,6 +178,11 @@ steps:
 	m.must(finished, "run", "DIR/dist.yaml", "--out", "DIR/report")
 	if after := hostState(t); after != before {
 		t.Errorf("the host changed: %s", firstDifference(before, after))
+	}
+	for _, state := range []string{"package", "installed"} {
+		if user := runOf(t, m.campaign(), state).Server.User; user != "nobody" && os.Geteuid() == 0 {
+			t.Errorf("the workers of state %s run as %q", state, user)
+		}
 	}
 	r := m.campaign()
 	dist, here := builtAs(t, r, "dist"), builtAs(t, r, "here")

@@ -207,7 +207,7 @@ func impossible(o Observation) lab.Finding {
 		return unknown("no figures")
 	}
 	for _, contradiction := range []func(Observation) string{
-		rateContradicts, percentilesContradict, extremesContradict, failuresContradict, askedContradicts, cpuContradicts,
+		rateContradicts, delayContradicts, percentilesContradict, extremesContradict, failuresContradict, askedContradicts, cpuContradicts,
 	} {
 		if text := contradiction(o); text != "" {
 			return found(lab.Invalidate, "Do not use these figures; run again and keep the raw output.", "%s", text)
@@ -223,6 +223,23 @@ func rateContradicts(o Observation) string {
 	}
 	if off := math.Abs(rate.Value*d.Value/n.Value - 1); off > rateTolerance+rateRoundingS/d.Value {
 		return fmt.Sprintf("%g requests in %g s are %.2f per second, the report says %.2f", n.Value, d.Value, n.Value/d.Value, rate.Value)
+	}
+	return ""
+}
+
+// timerTick is by how many seconds a delay may be shorter than it says: nginx counts time in milliseconds (ngx_times.c).
+const timerTick = 0.001
+
+// delayContradicts: of requests that wait each, no more complete than their number at once allows, and one more of each.
+func delayContradicts(o Observation) string {
+	rate, d := of(o.Figures, lab.Goodput), of(o.Figures, lab.DurationS)
+	bound := lab.DelayBound(o.Point.Connections, o.AtOnce, o.DelayS-timerTick)
+	if !rate.Known || !d.Known || bound == 0 || d.Value <= 0 {
+		return ""
+	}
+	if most := bound * (d.Value + o.DelayS); rate.Value*d.Value > most*(1+rateTolerance) {
+		return fmt.Sprintf("%.4g requests in %.4g s cannot be when each waits %g s, of which at most %.4g complete: the figure or the delay of the server is wrong",
+			rate.Value*d.Value, d.Value, o.DelayS, most)
 	}
 	return ""
 }

@@ -74,6 +74,8 @@ type Observation struct {
 	Point        lab.LoadPoint
 	Figures      lab.Figures // of the run, with those derived from the samples
 	Sampled      bool        // there are samples at all
+	DelayS       float64     // how long each request waits by design; 0 = not at all
+	AtOnce       int         // how many can wait at once; 0 = all
 	SharedKernel bool
 	ClockDoubtS  float64 // of the host whose clock is known worst against the target's; 0 = all have one clock
 	Grid         GridView

@@ -18,7 +18,8 @@ const (
 
 // Observe reduces a run to what the rules look at.
 func Observe(in Input) Observation {
-	o := Observation{Run: in.Run, Point: in.Point, SharedKernel: in.SharedKernel, Figures: lab.Figures{}, Sampled: len(in.Run.Samples) > 0}
+	o := Observation{Run: in.Run, Point: in.Point, SharedKernel: in.SharedKernel, Figures: lab.Figures{}, Sampled: len(in.Run.Samples) > 0,
+		DelayS: in.Serving.DelayS, AtOnce: in.Serving.AtOnce}
 	for m, v := range in.Run.Figures {
 		o.Figures[m] = v
 	}

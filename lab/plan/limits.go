@@ -149,7 +149,10 @@ type openedPort struct {
 func (p *planner) opened(h lab.Host) []openedPort {
 	var all []openedPort
 	add := func(path string, s lab.ServerSpec) {
-		all = append(all, openedPort{path + ".port", s.Port}, openedPort{path + ".status_port", s.StatusPort})
+		all = append(all, openedPort{path + ".port", s.Port})
+		if s.Command == nil || commandsPort(*s.Command) {
+			all = append(all, openedPort{path + ".status_port", s.StatusPort})
+		}
 	}
 	if h.Has(lab.RoleTarget) {
 		add("server", p.e.Server)
@@ -158,6 +161,12 @@ func (p *planner) opened(h lab.Host) []openedPort {
 		add("server.upstream.server", u.Server)
 	}
 	return all
+}
+
+// commandsPort reports whether a server that is not nginx is told the port of its status.
+func commandsPort(c lab.ServerCommand) bool {
+	text := fmt.Sprint(c.Start, c.Env, c.Files)
+	return strings.Contains(text, "{status_port}")
 }
 
 // privileged is the first port that not only root may listen at, unless the host says otherwise.

@@ -3,6 +3,7 @@ package hosts
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math"
@@ -99,15 +100,18 @@ func TestNoiseBeforeTheGreetingIsSkipped(t *testing.T) {
 	}
 }
 
+// begin is how the greeting of an agent of this protocol begins.
+var begin = fmt.Sprintf("ngxlab-agent/%d ", wire.Protocol)
+
 func TestStreamWithoutAnAgentIsAnErrorWithWhatWasSaid(t *testing.T) {
 	hash := agentHash(t)
 	for text, want := range map[string]string{
 		"bash: ngxlab-agent: not found\n":            "bash: ngxlab-agent: not found",
 		strings.Repeat("spam and more spam\n", 5000): "spam and more spam",
-		"":                               "no greeting",
-		"ngxlab-agent/99 " + hash + "\n": "protocol 99, this program 2",
-		"ngxlab-agent/2 " + strings.Repeat("cd", 32) + "\n":       strings.Repeat("cd", 32),
-		"/etc/profile: ok\nngxlab-agent/2 " + hash[:60] + "\nx\n": "/etc/profile: ok",
+		"":                                      "no greeting",
+		"ngxlab-agent/99 " + hash + "\n":        fmt.Sprintf("protocol 99, this program %d", wire.Protocol),
+		begin + strings.Repeat("cd", 32) + "\n": strings.Repeat("cd", 32),
+		"/etc/profile: ok\n" + begin + hash[:60] + "\nx\n": "/etc/profile: ok",
 	} {
 		_, err := talking(t, text)
 		if err == nil || !strings.HasPrefix(err.Error(), "web: ") || !strings.Contains(err.Error(), want) {
@@ -134,7 +138,7 @@ func TestSilentHostIsGivenUpWithTheContextAndByItself(t *testing.T) {
 }
 
 func TestStreamThatBreaksAfterTheGreetingIsAnErrorWithTheNoise(t *testing.T) {
-	h, err := talking(t, "ngxlab-agent/2 "+agentHash(t)+"\nkernel: device eth0 entered promiscuous mode\n")
+	h, err := talking(t, begin+agentHash(t)+"\nkernel: device eth0 entered promiscuous mode\n")
 	if err != nil {
 		t.Fatal(err)
 	}

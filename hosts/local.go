@@ -31,8 +31,11 @@ func (localDoor) Put(ctx context.Context, path string, mode fs.FileMode, r io.Re
 
 func (localDoor) Close() error { return nil }
 
-// put writes a file under a temporary name and renames it.
+// put writes a file under a temporary name and renames it. Nothing is started meanwhile: a process that inherits the open
+// file for a moment would keep an agent from being run ("text file busy").
 func put(ctx context.Context, path string, mode fs.FileMode, r io.Reader) (err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	file, err := os.CreateTemp(filepath.Dir(path), wire.TemporaryPrefix)
 	if err != nil {
 		return err

@@ -77,6 +77,9 @@ func (f taken) interfaces() error {
 			return err
 		}
 		features, err := features(i.Name)
+		if errors.Is(err, syscall.ENODEV) {
+			continue // gone since the list was made: a container of another test had it
+		}
 		if err != nil {
 			return err
 		}

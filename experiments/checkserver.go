@@ -21,10 +21,15 @@ func (d *decoding) checkServer(e lab.Experiment) {
 	}
 	for name, r := range e.Builds {
 		if r.Command != nil {
-			d.checkCommand("builds."+name+".command", *r.Command, s.TLS != nil)
+			d.checkCommand("builds."+name+".command", *r.Command, s.TLS != nil && onTargets(e, name))
 		}
 	}
 	d.checkUpstream(e)
+}
+
+// onTargets reports whether targets serve a build, and not an upstream alone.
+func onTargets(e lab.Experiment, build string) bool {
+	return e.Server.Build == build || slices.ContainsFunc(e.Steps, func(s lab.Step) bool { return s.Build == build })
 }
 
 // checkServed holds the keys of one server against each other.

@@ -333,12 +333,12 @@ func TestArchivesThatLeadOutAreRefused(t *testing.T) {
 	for want, header := range tests {
 		into := filepath.Join(t.TempDir(), "into")
 		content := packed(t, []tar.Header{{Name: "a/", Typeflag: tar.TypeDir, Mode: 0o755}, header}, func(tar.Header) string { return "" })
-		if err := unpack(bytes.NewReader(content), into); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := unpackTop(bytes.NewReader(content), into); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %s", err, want)
 		}
 	}
 	for _, broken := range [][]byte{nil, []byte("not an archive, but long enough"), source(t, "1.0")[:50], packed(t, nil, nil)} {
-		if err := unpack(bytes.NewReader(broken), filepath.Join(t.TempDir(), "into")); err == nil {
+		if _, err := unpackTop(bytes.NewReader(broken), filepath.Join(t.TempDir(), "into")); err == nil {
 			t.Errorf("%d bytes: no error", len(broken))
 		}
 	}
@@ -350,7 +350,7 @@ func TestLinksInsideAreKept(t *testing.T) {
 		{Name: "a/b/f", Typeflag: tar.TypeReg, Size: 1, Mode: 0o755}, {Name: "a/soft", Linkname: "b/f", Typeflag: tar.TypeSymlink},
 		{Name: "a/hard", Linkname: "a/b/f", Typeflag: tar.TypeLink},
 	}, func(h tar.Header) string { return strings.Repeat("x", int(h.Size)) })
-	if err := unpack(bytes.NewReader(content), into); err != nil {
+	if _, err := unpackTop(bytes.NewReader(content), into); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"b/f", "soft", "hard"} {
@@ -365,7 +365,7 @@ func FuzzUnpack(f *testing.F) {
 	f.Add([]byte("BZh"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		dir := t.TempDir()
-		_ = unpack(bytes.NewReader(content), filepath.Join(dir, "into"))
+		_, _ = unpackTop(bytes.NewReader(content), filepath.Join(dir, "into"))
 		if all, err := os.ReadDir(dir); err != nil || len(all) > 1 {
 			t.Errorf("written outside: %v, %v", all, err)
 		}

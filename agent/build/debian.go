@@ -96,10 +96,10 @@ func (a apt) index(ctx context.Context, s lab.BuildSource) ([]sourcePackage, err
 	// An index that cannot be fetched is told in the log and missed below: the other indexes may have the package.
 	updated := a.run(ctx, a.job.log, "apt-get", "update")
 	var out bytes.Buffer
-	shown := a.run(ctx, &out, "apt-cache", "showsrc", "--only-source", s.Debian)
+	_ = a.run(ctx, &out, "apt-cache", "showsrc", "--only-source", s.Debian) // what it printed counts; its own advice is about the host's lists
 	packages := parseSources(out.String(), s.Debian)
 	if len(packages) == 0 {
-		return nil, errors.Join(errors.New("not in the indexes of the host's apt sources"), updated, shown)
+		return nil, errors.Join(errors.New("not in the indexes of the host's apt sources"), updated)
 	}
 	return packages, nil
 }

@@ -75,12 +75,7 @@ func damaged(err error) bool {
 		slices.ContainsFunc(archiveErrors, func(known error) bool { return errors.Is(err, known) })
 }
 
-// unpack is unpackFile of a tar archive that comes as a stream.
-func unpack(r io.Reader, into string) error {
-	_, err := unpackTop(r, into)
-	return err
-}
-
+// unpackTop is unpackFile of a tar archive that comes as a stream.
 func unpackTop(r io.Reader, into string) (top string, err error) {
 	r, err = decompress(r)
 	if err != nil {

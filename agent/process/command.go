@@ -56,7 +56,7 @@ func (sv *serving) settled(ctx context.Context) error {
 	}
 	file := sv.place(sv.asked.Command.PIDFile)
 	var found int
-	err := sv.polled(ctx, func() (err error) {
+	err := sv.until(ctx, serverPoll, func() (err error) {
 		if found, err = sv.pidIn(file); err == nil {
 			return nil
 		}
@@ -79,27 +79,16 @@ func (sv *serving) settled(ctx context.Context) error {
 	return watchEnd(found, sv.gone)
 }
 
-// polled is until, for a first process that may end well and leave another behind.
-func (sv *serving) polled(ctx context.Context, try func() error) error {
-	ticks := time.NewTicker(serverPoll)
-	defer ticks.Stop()
-	for {
-		err := try()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-sv.master.done:
-			if sv.master.process.Exit != 0 {
-				return sv.died()
-			}
-		default:
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-ticks.C:
-		}
+// leaving reports whether the first process may have ended well, for it leaves another behind that is not known yet.
+func (sv *serving) leaving() bool {
+	if sv.asked.Command == nil || sv.asked.Command.PIDFile == "" || sv.pid != sv.master.pid {
+		return false
+	}
+	select {
+	case <-sv.master.done:
+		return sv.master.process.Exit == 0
+	default:
+		return false
 	}
 }
 
@@ -165,9 +154,8 @@ func (sv *serving) answering(ctx context.Context) error {
 	if url == "" {
 		url = sv.asked.URLs[0]
 	}
-	ticks := time.NewTicker(readyPoll)
-	defer ticks.Stop()
-	for last := error(nil); ; {
+	last := error(nil)
+	return sv.until(ctx, readyPoll, func() error {
 		p, err := probe(ctx, sv.site(), url)
 		switch {
 		case err == nil && p.Status < 400:
@@ -177,14 +165,8 @@ func (sv *serving) answering(ctx context.Context) error {
 		case last == nil || ctx.Err() == nil: // else it only says that the time was over
 			last = fmt.Errorf("%s: %w", url, err)
 		}
-		select {
-		case <-sv.gone:
-			return sv.died()
-		case <-ctx.Done():
-			return last
-		case <-ticks.C:
-		}
-	}
+		return last
+	})
 }
 
 // stopCommand asks the server to end, by its own command or a signal to its first process, and ends what is left of it

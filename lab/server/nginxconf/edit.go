@@ -19,54 +19,6 @@ func (p Path) String() string {
 	return strings.Join(p, " > ")
 }
 
-// Set gives a directive of a block the value, which is what stands behind its name: arguments as they are written
-// ("max=10"), several directives of that name ("X-A 1; X-B 2"), a block with its arguments and braces
-// ("$uri $x { default 0; }"), or several of these.
-//
-// Simple directives take the place of the first simple one of that name in the block; the others of that name are
-// removed, as Remove does. A block takes the place of the one of that name and those arguments. What is not there yet is
-// added at the end of the block, on lines of its own when the closing brace has one.
-func Set(conf []byte, in Path, name, value string) ([]byte, error) {
-	return alone(conf, func(t tree) ([]edit, error) { return t.set(in, name, value) })
-}
-
-// SetParameter gives every simple directive of that name in a block a parameter, such as backlog=1024 of listen: with
-// the value "on" or "true" the parameter stands alone (reuseport), with "off", "false" or "" it is removed. A listen for
-// QUIC is left as it is: its socket is one of UDP, which takes other parameters (ngx_http_core_listen, nginx 1.26).
-func SetParameter(conf []byte, in Path, name, parameter, value string) ([]byte, error) {
-	return alone(conf, func(t tree) ([]edit, error) { return t.setParameter(in, name, parameter, value) })
-}
-
-// Remove takes every directive of that name out of a block, or with arguments ("map $uri $x") only those that have
-// them. When nothing but white space is left of the lines it stood on they go as well, with their line end; a comment
-// beside it stays where it is. A directive that is not there is no error.
-func Remove(conf []byte, in Path, name string) ([]byte, error) {
-	return alone(conf, func(t tree) ([]edit, error) { return t.remove(in, name) })
-}
-
-// Quote writes an argument so that nginx reads it as it is: with quotes only when it needs them.
-func Quote(arg string) string {
-	plain := "x " + arg + ";"
-	list, err := Parse([]byte(plain))
-	if err == nil && len(list) == 1 && list[0].End == len(plain) && slices.Equal(list[0].Args, []string{arg}) {
-		return arg
-	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(arg) + `"`
-}
-
-// alone edits a configuration of one file; on an error it is returned as it was.
-func alone(conf []byte, change func(tree) ([]edit, error)) ([]byte, error) {
-	t, err := single(conf)
-	if err != nil {
-		return conf, err
-	}
-	edits, err := change(t)
-	if err != nil {
-		return conf, err
-	}
-	return apply(conf, edits), nil
-}
-
 // tree is a configuration that has been read.
 type tree struct {
 	root  string            // name of the file with the main context

@@ -28,19 +28,31 @@ func (f Files) Parse() ([]Directive, error) {
 	return t.list, err
 }
 
-// Set is the function of that name over all files: a directive is edited in the file where it stands, and added to the
-// file with the closing brace of its block. A file that is included in several places is not edited. The result shares
-// the bytes of the files that are unchanged.
+// Set gives a directive of a block the value, which is what stands behind its name: arguments as they are written
+// ("max=10"), several directives of that name ("X-A 1; X-B 2"), a block with its arguments and braces
+// ("$uri $x { default 0; }"), or several of these.
+//
+// Simple directives take the place of the first simple one of that name in the block; the others of that name are
+// removed, as Remove does. A block takes the place of the one of that name and those arguments. What is not there yet is
+// added at the end of the block, on lines of its own when the closing brace has one.
+//
+// Over several files a directive is edited in the file where it stands, and added to the file with the closing brace of
+// its block. A file that is included in several places is not edited. The result shares the bytes of the files that are
+// unchanged.
 func (f Files) Set(in Path, name, value string) (Files, error) {
 	return f.change(func(t tree) ([]edit, error) { return t.set(in, name, value) })
 }
 
-// SetParameter is the function of that name over all files, as Set is.
+// SetParameter gives every simple directive of that name in a block a parameter, such as backlog=1024 of listen: with
+// the value "on" or "true" the parameter stands alone (reuseport), with "off", "false" or "" it is removed. A listen for
+// QUIC is left as it is: its socket is one of UDP, which takes other parameters (ngx_http_core_listen, nginx 1.26).
 func (f Files) SetParameter(in Path, name, parameter, value string) (Files, error) {
 	return f.change(func(t tree) ([]edit, error) { return t.setParameter(in, name, parameter, value) })
 }
 
-// Remove is the function of that name over all files, as Set is. An empty file stays.
+// Remove takes every directive of that name out of a block, or with arguments ("map $uri $x") only those that have
+// them. When nothing but white space is left of the lines it stood on they go as well, with their line end; a comment
+// beside it stays where it is. A directive that is not there is no error. An empty file stays.
 func (f Files) Remove(in Path, name string) (Files, error) {
 	return f.change(func(t tree) ([]edit, error) { return t.remove(in, name) })
 }
@@ -50,7 +62,8 @@ func (f Files) Append(in Path, text string) (Files, error) {
 	return f.change(func(t tree) ([]edit, error) { return t.append(in, text) })
 }
 
-// Value is the function of that name over all files.
+// Value returns the directives of that name in a block as Set takes them: as they are written, "; " between several.
+// It is false when there is none. Errors: a configuration or path that cannot be.
 func (f Files) Value(in Path, name string) (value string, found bool, err error) {
 	t, err := f.tree()
 	if err != nil {
@@ -59,7 +72,8 @@ func (f Files) Value(in Path, name string) (value string, found bool, err error)
 	return t.value(in, name)
 }
 
-// Parameter is the function of that name over all files.
+// Parameter returns a parameter of the first directive of that name in a block as SetParameter takes it; "on" when it
+// stands alone. It is false when there is none.
 func (f Files) Parameter(in Path, name, parameter string) (value string, found bool, err error) {
 	t, err := f.tree()
 	if err != nil {

@@ -5,32 +5,6 @@ import (
 	"strings"
 )
 
-// Value returns the directives of that name in a block as Set takes them: as they are written, "; " between several.
-// It is false when there is none. Errors: a configuration or path that cannot be.
-func Value(conf []byte, in Path, name string) (value string, found bool, err error) {
-	t, err := single(conf)
-	if err != nil {
-		return "", false, err
-	}
-	return t.value(in, name)
-}
-
-// Parameter returns a parameter of the first directive of that name in a block as SetParameter takes it; "on" when it
-// stands alone. It is false when there is none.
-func Parameter(conf []byte, in Path, name, parameter string) (value string, found bool, err error) {
-	t, err := single(conf)
-	if err != nil {
-		return "", false, err
-	}
-	return t.parameter(in, name, parameter)
-}
-
-// single is the tree of a configuration of one file.
-func single(conf []byte) (tree, error) {
-	list, err := Parse(conf)
-	return tree{text: map[string][]byte{"": conf}, list: list}, err
-}
-
 func (t tree) value(in Path, name string) (value string, found bool, err error) {
 	all, err := t.inside(in, name)
 	var texts []string

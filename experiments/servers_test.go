@@ -106,6 +106,8 @@ var badServers = []struct{ name, head, want, hint string }{
 	{"log outside", "server: {count: {log: /var/log/x}}", "lies outside", "relative to {prefix}"},
 	{"site of a command", "server: {site: hello, command: {start: [/x]}}", "site is nginx's, and the server is started by a command", "leave it out"},
 	{"directives of a command", "server: {nginx: {sendfile: \"on\"}, command: {start: [/x]}}", "nginx is nginx's", "leave it out"},
+	{"no TLS of an upstream's command", "builds: {a: {modules: [stub_status, ssl]}, b: {flavor: custom, installed: /x, command: {start: [/x]}}}\n" +
+		"server: {build: a, tls: true, site: proxy, upstream: {host: back, server: {build: b}}}", "", ""},
 	{"TLS of a command", "server: {tls: true, command: {start: [/x]}}", "does not name the certificate {cert}", "{key}"},
 	{"command of the upstream without a build", "server: {site: proxy, upstream: {host: back, server: {command: {start: [/x]}}}}", "needs a build of its own", "installed:"},
 }
@@ -113,7 +115,7 @@ var badServers = []struct{ name, head, want, hint string }{
 func TestBadServersNamePlaceAndCure(t *testing.T) {
 	for _, c := range badServers {
 		t.Run(c.name, func(t *testing.T) {
-			if c.want == "" { // nginx's own braces
+			if c.want == "" { // what is no fault
 				decode(t, studyOf(c.head))
 				return
 			}
